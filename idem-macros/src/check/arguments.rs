@@ -1,0 +1,105 @@
+//! Which arguments go together.
+
+use proc_macro2::Ident;
+
+use crate::{
+    args::{Args, ClientErrors, InFlight, Payload},
+    ctxt::Ctxt,
+    item::HandlerFn,
+};
+
+pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    check_request_arguments(cx, args, func);
+    check_function_arguments(cx, args, func);
+    check_key_source(cx, args);
+    check_refuse_late(cx, args);
+    check_client_errors(cx, args);
+    check_wait(cx, args);
+}
+
+// A plain function has no request: what describes one says nothing there.
+fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    if args.function.key().is_none() {
+        return;
+    }
+    let payload = args.payload.key().filter(|_| !matches!(args.payload.get(), Some(Payload::None)));
+    let of_requests = [args.header.key(), args.optional.key(), args.key_format.key(), args.state.key(), payload];
+    for key in of_requests.into_iter().flatten() {
+        let message = format_args!("`{key}` is about requests, the plain `function` `{}` has none", func.name());
+        cx.error(key, message);
+    }
+}
+
+// A handler finds the runtime in the router's state.
+fn check_function_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    if let Some(key) = args.runtime.key()
+        && args.function.key().is_none()
+    {
+        let message = format_args!(
+            "`runtime` goes with `function`, handler `{}` finds the runtime in the router's state\n\
+             help: leave it out, or write `#[idempotent(function, ..)]` for a plain function",
+            func.name(),
+        );
+        cx.error(key, message);
+    }
+}
+
+// `key` replaces the header, so nothing can be said about that header.
+fn check_key_source(cx: &Ctxt, args: &Args) {
+    if args.key.key().is_none() || args.function.key().is_some() {
+        return;
+    }
+    for about_header in [args.header.key(), args.optional.key(), args.key_format.key()].into_iter().flatten() {
+        contradiction(cx, about_header);
+    }
+}
+
+fn contradiction(cx: &Ctxt, about_header: &Ident) {
+    let message = format_args!(
+        "`{about_header}` is about the key's header, but `key` takes the key from an expression\n\
+         help: leave out one of the two"
+    );
+    cx.error(about_header, message);
+}
+
+// C-12: a late retry is refused from the end of `ttl` on, so `refuse_late` cannot end before it.
+fn check_refuse_late(cx: &Ctxt, args: &Args) {
+    if let (Some(ttl), Some(refuse_late)) = (args.ttl.get(), args.refuse_late.get())
+        && refuse_late.seconds < ttl.seconds
+    {
+        let message = format_args!(
+            "`refuse_late` must not be shorter than `ttl`, found `{}` with a `ttl` of `{}`",
+            refuse_late.lit.value(),
+            ttl.lit.value(),
+        );
+        cx.error(&refuse_late.lit, message);
+    }
+}
+
+// C-13: a kept client error is forgotten before the key is.
+fn check_client_errors(cx: &Ctxt, args: &Args) {
+    if let (Some(ttl), Some(ClientErrors::Keep(keep))) = (args.ttl.get(), args.client_errors.get())
+        && keep.seconds > ttl.seconds
+    {
+        let message = format_args!(
+            "`keep` must not be longer than `ttl`, found `{}` with a `ttl` of `{}`",
+            keep.lit.value(),
+            ttl.lit.value(),
+        );
+        cx.error(&keep.lit, message);
+    }
+}
+
+// C-04: a duplicate that may wait for as long as the first run may take would never get its 409.
+fn check_wait(cx: &Ctxt, args: &Args) {
+    if let (Some(timeout), Some(InFlight::Wait(wait))) = (args.timeout.get(), args.in_flight.get())
+        && wait.seconds >= timeout.seconds
+    {
+        let message = format_args!(
+            "`wait` must be shorter than `timeout`, found `{}` with a `timeout` of `{}`",
+            wait.lit.value(),
+            timeout.lit.value(),
+        );
+        cx.error(&wait.lit, message);
+    }
+}

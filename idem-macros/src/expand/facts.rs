@@ -1,0 +1,72 @@
+//! The static that says what the annotation says, and its registration.
+
+use proc_macro2::TokenStream;
+use quote::quote_spanned;
+
+use super::{here, private};
+use crate::{
+    args::{ClientErrors, InFlight, KeyFormat, Payload},
+    operation::{Facts, Kind, Operation},
+};
+
+/// An expression of type `&'static Operation`. The static is inside of it, where the body cannot name it.
+pub(super) fn operation(operation: &Operation) -> TokenStream {
+    let p = private(operation);
+    let op = &operation.facts.op;
+    let kind = match operation.kind {
+        Kind::Handler { .. } => quote_spanned!(here()=> Handler),
+        Kind::Function { .. } => quote_spanned!(here()=> Function),
+    };
+    let settings = settings(&p, &operation.facts);
+    quote_spanned! {here()=>
+        {
+            static OPERATION: #p::Operation = #p::Operation::new(
+                #op,
+                #p::Kind::#kind,
+                #p::Place { file: ::core::file!(), line: ::core::line!(), column: ::core::column!() },
+            ) #(.#settings)*;
+            #p::inventory::submit! { #p::Registered(&OPERATION) }
+            &OPERATION
+        }
+    }
+}
+
+/// A builder call for everything that differs from the default.
+fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
+    let ttl = facts.ttl.map(|seconds| quote_spanned!(here()=> ttl(#seconds)));
+    let refuse_late = facts.refuse_late.map(|seconds| quote_spanned!(here()=> refuse_late(#seconds)));
+    let header = facts.header.as_ref().map(|name| quote_spanned!(here()=> header(#name)));
+    let optional = facts.optional.then(|| quote_spanned!(here()=> optional()));
+    let key_format = facts.key_format.map(|KeyFormat::Uuid| quote_spanned!(here()=> key_format(#p::KeyFormat::Uuid)));
+    let payload = facts.payload.as_ref().map(|payload| {
+        let rule = match payload {
+            Payload::Fields(pointers) => quote_spanned!(here()=> Fields(&[#(#pointers),*])),
+            Payload::Raw => quote_spanned!(here()=> Raw),
+            Payload::None => quote_spanned!(here()=> None),
+        };
+        quote_spanned!(here()=> payload(#p::PayloadRule::#rule))
+    });
+    let in_flight = facts.in_flight.as_ref().map(|in_flight| {
+        let rule = match in_flight {
+            InFlight::Reject => quote_spanned!(here()=> Reject),
+            InFlight::Wait(wait) => duration("Wait", wait.seconds),
+        };
+        quote_spanned!(here()=> in_flight(#p::InFlight::#rule))
+    });
+    let client_errors = facts.client_errors.as_ref().map(|client_errors| {
+        let rule = match client_errors {
+            ClientErrors::Release => quote_spanned!(here()=> Release),
+            ClientErrors::Keep(keep) => duration("Keep", keep.seconds),
+            ClientErrors::Store => quote_spanned!(here()=> Store),
+        };
+        quote_spanned!(here()=> client_errors(#p::ClientErrors::#rule))
+    });
+    let timeout = facts.timeout.map(|seconds| quote_spanned!(here()=> timeout(#seconds)));
+    let all = [ttl, refuse_late, header, optional, key_format, payload, in_flight, client_errors, timeout];
+    all.into_iter().flatten().collect()
+}
+
+fn duration(variant: &str, seconds: u64) -> TokenStream {
+    let variant = proc_macro2::Ident::new(variant, here());
+    quote_spanned!(here()=> #variant(::core::time::Duration::from_secs(#seconds)))
+}

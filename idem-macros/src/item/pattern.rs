@@ -1,0 +1,70 @@
+//! Questions about patterns and types of a signature.
+
+use proc_macro2::Ident;
+use syn::{
+    Pat, PatIdent, Type, TypeImplTrait, parse_quote,
+    visit_mut::{self, VisitMut},
+};
+
+/// The names that a pattern binds.
+pub(crate) fn names(pat: &Pat) -> Vec<Ident> {
+    by_reference(pat).1
+}
+
+/// The name, if the pattern is nothing but one (perhaps `mut`).
+pub(crate) fn plain_name(pat: &Pat) -> Option<&Ident> {
+    match pat {
+        Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident),
+        _ => None,
+    }
+}
+
+/// The same pattern for a borrowed value, and the names that it binds. `mut` and `ref` go, at every depth: edition 2024
+/// refuses them there, and every name is a reference without them.
+pub(crate) fn by_reference(pat: &Pat) -> (Pat, Vec<Ident>) {
+    struct Strip(Vec<Ident>);
+    impl VisitMut for Strip {
+        fn visit_pat_ident_mut(&mut self, pat: &mut PatIdent) {
+            pat.by_ref = None;
+            pat.mutability = None;
+            self.0.push(pat.ident.clone());
+            visit_mut::visit_pat_ident_mut(self, pat);
+        }
+    }
+    let (mut pat, mut strip) = (pat.clone(), Strip(Vec::new()));
+    strip.visit_pat_mut(&mut pat);
+    (pat, strip.0)
+}
+
+/// The type with `_` for every `impl Trait`, which is legal in a signature only, and the first of them.
+pub(crate) fn erase_impl_trait(ty: &Type) -> (Type, Option<TypeImplTrait>) {
+    struct Erase(Option<TypeImplTrait>);
+    impl VisitMut for Erase {
+        fn visit_type_mut(&mut self, ty: &mut Type) {
+            if let Type::ImplTrait(opaque) = ty {
+                let opaque = opaque.clone();
+                *ty = parse_quote!(_);
+                self.0.get_or_insert(opaque);
+            } else {
+                visit_mut::visit_type_mut(self, ty);
+            }
+        }
+    }
+    let (mut ty, mut erase) = (ty.clone(), Erase(None));
+    erase.visit_type_mut(&mut ty);
+    (ty, erase.0)
+}
+
+/// Whether taking a value apart with this pattern needs it to be mutable.
+pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
+    struct Find(bool);
+    impl VisitMut for Find {
+        fn visit_pat_ident_mut(&mut self, pat: &mut PatIdent) {
+            self.0 |= pat.by_ref.is_some() && pat.mutability.is_some();
+            visit_mut::visit_pat_ident_mut(self, pat);
+        }
+    }
+    let mut find = Find(false);
+    find.visit_pat_mut(&mut pat.clone());
+    find.0
+}

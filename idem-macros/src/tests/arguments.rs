@@ -1,0 +1,209 @@
+//! What the arguments add to a handler.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn every_setting() {
+    check(
+        r#"
+        op = "pay.v2", scope = (tenant.id, account), ttl = "1h", refuse_late = "2h", header = "X-Key", optional,
+        key_format = uuid, payload = fields("/amount", "/currency"), in_flight = wait("5s"),
+        client_errors = keep("30s"), timeout = "10s", crate = ::platform::idem,
+        "#,
+        "async fn pay(tenant: Tenant, Path((ref account, mut _n)): Path<(String, u8)>, body: String) { body() }",
+        &expect![[r#"
+            async fn pay(
+                tenant: Tenant,
+                __idem_1: Path<(String, u8)>,
+                __idem_last: ::platform::idem::private::Payload<String>,
+            ) -> ::platform::idem::private::Response {
+                let __idem_operation = {
+                    static OPERATION: ::platform::idem::private::Operation = ::platform::idem::private::Operation::new(
+                            "pay.v2",
+                            ::platform::idem::private::Kind::Handler,
+                            ::platform::idem::private::Place {
+                                file: ::core::file!(),
+                                line: ::core::line!(),
+                                column: ::core::column!(),
+                            },
+                        )
+                        .ttl(3600u64)
+                        .refuse_late(7200u64)
+                        .header("X-Key")
+                        .optional()
+                        .key_format(::platform::idem::private::KeyFormat::Uuid)
+                        .payload(
+                            ::platform::idem::private::PayloadRule::Fields(&["/amount", "/currency"]),
+                        )
+                        .in_flight(
+                            ::platform::idem::private::InFlight::Wait(
+                                ::core::time::Duration::from_secs(5u64),
+                            ),
+                        )
+                        .client_errors(
+                            ::platform::idem::private::ClientErrors::Keep(
+                                ::core::time::Duration::from_secs(30u64),
+                            ),
+                        )
+                        .timeout(10u64);
+                    ::platform::idem::private::inventory::submit! {
+                        ::platform::idem::private::Registered(& OPERATION)
+                    }
+                    &OPERATION
+                };
+                let __idem_witness = ::platform::idem::private::replayable::<()>();
+                let (__idem_incoming, __idem_value) = __idem_last.open();
+                let __idem_scope = ::platform::idem::private::scope(|__idem_out| {
+                    #[allow(unused_variables)]
+                    let Path((account, _n)) = &__idem_1;
+                    ::platform::idem::private::scope_part(&(tenant.id), __idem_out);
+                    ::platform::idem::private::scope_part(&(account), __idem_out);
+                });
+                let __idem_key = ::platform::idem::private::header_key();
+                let body = match __idem_value {
+                    ::core::result::Result::Ok(__idem_value) => __idem_value,
+                    ::core::result::Result::Err(__idem_rejection) => {
+                        return ::platform::idem::private::rejected(
+                                __idem_operation,
+                                __idem_incoming,
+                                __idem_scope,
+                                __idem_key,
+                                __idem_rejection,
+                            )
+                            .await;
+                    }
+                };
+                let __idem_body = move |__idem_supply: &mut ::platform::idem::private::Supply| {
+                    ::core::result::Result::Ok(
+                        ::platform::idem::private::body_runs_on_its_own_task(async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idem_return: () = loop {};
+                                return __idem_return;
+                            }
+                            #[allow(clippy::shadow_same)]
+                            let tenant = tenant;
+                            let _ = &tenant;
+                            let __idem_1 = __idem_1;
+                            let Path((ref account, mut _n)) = __idem_1;
+                            let _ = &account;
+                            #[allow(clippy::shadow_same)]
+                            let body = body;
+                            { body() }
+                        }),
+                    )
+                };
+                ::platform::idem::private::handle(
+                        __idem_operation,
+                        __idem_incoming,
+                        __idem_scope,
+                        __idem_key,
+                        __idem_witness,
+                        __idem_body,
+                    )
+                    .await
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn readable_errors_for_a_known_state() {
+    check(
+        r#"scope = user, op = "rename", state = App<Db>"#,
+        "async fn rename<Db>(user: User, #[cfg(feature = \"x\")] q: Query<Q>, f: impl Extract, form: Form<F>) -> String { body() }",
+        &expect![[r#"
+            async fn rename<Db>(
+                user: User,
+                #[cfg(feature = "x")]
+                q: Query<Q>,
+                f: impl Extract,
+                __idem_last: __p::Payload<Form<F>>,
+            ) -> __p::Response {
+                let __idem_operation = {
+                    static OPERATION: __p::Operation = __p::Operation::new(
+                        "rename",
+                        __p::Kind::Handler,
+                        __p::Place {
+                            file: ::core::file!(),
+                            line: ::core::line!(),
+                            column: ::core::column!(),
+                        },
+                    );
+                    __p::inventory::submit! {
+                        __p::Registered(& OPERATION)
+                    }
+                    &OPERATION
+                };
+                let _ = || {
+                    __p::state_must_hold_the_runtime::<App<Db>>();
+                    __p::must_be_a_head_extractor::<App<Db>, User>();
+                    #[cfg(feature = "x")] __p::must_be_a_head_extractor::<App<Db>, Query<Q>>();
+                    __p::must_be_a_body_extractor::<App<Db>, Form<F>, _>();
+                };
+                let __idem_witness = __p::replayable::<String>();
+                let (__idem_incoming, __idem_value) = __idem_last.open();
+                let __idem_scope = __p::scope(|__idem_out| {
+                    __p::scope_part(&(user), __idem_out);
+                });
+                let __idem_key = __p::header_key();
+                let form = match __idem_value {
+                    ::core::result::Result::Ok(__idem_value) => __idem_value,
+                    ::core::result::Result::Err(__idem_rejection) => {
+                        return __p::rejected(
+                                __idem_operation,
+                                __idem_incoming,
+                                __idem_scope,
+                                __idem_key,
+                                __idem_rejection,
+                            )
+                            .await;
+                    }
+                };
+                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                    ::core::result::Result::Ok(
+                        __p::body_runs_on_its_own_task(async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idem_return: String = loop {};
+                                return __idem_return;
+                            }
+                            #[allow(clippy::shadow_same)]
+                            let user = user;
+                            let _ = &user;
+                            #[cfg(feature = "x")]
+                            #[allow(clippy::shadow_same)]
+                            let q = q;
+                            #[allow(clippy::shadow_same)]
+                            let f = f;
+                            #[allow(clippy::shadow_same)]
+                            let form = form;
+                            { body() }
+                        }),
+                    )
+                };
+                __p::handle(
+                        __idem_operation,
+                        __idem_incoming,
+                        __idem_scope,
+                        __idem_key,
+                        __idem_witness,
+                        __idem_body,
+                    )
+                    .await
+            }
+        "#]],
+    );
+}
