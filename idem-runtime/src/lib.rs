@@ -1,1 +1,39 @@
 //! Makes retries safe: one attribute, and a repeated request has one effect and gets one answer.
+
+mod cache;
+mod call;
+mod engine;
+mod error;
+mod execution;
+mod fingerprint;
+mod function;
+#[cfg(feature = "axum")]
+mod http;
+mod key;
+mod lease;
+mod observe;
+mod operation;
+mod outcome;
+#[doc(hidden)]
+pub mod private;
+#[cfg(feature = "axum")]
+pub mod problems;
+mod runtime;
+pub mod state;
+pub mod store;
+mod wait;
+
+pub use idem_macros::idempotent;
+
+pub use error::{Error, ErrorKind};
+pub use execution::Execution;
+pub use fingerprint::Fingerprint;
+#[cfg(feature = "axum")]
+pub use http::{Final, NotApplied, Problem, Replayable, Replaying};
+pub use key::{InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
+pub use operation::InFlight;
+pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
+#[cfg(feature = "sqlite")]
+pub use store::SqliteStore;
+pub use store::{Attempt, Audit, Fence, MemoryStore, Record, Resolution, StoredResponse};
+pub use tokio_util::sync::CancellationToken;

@@ -1,0 +1,154 @@
+//! A small payment gateway, standing in for a provider: it keeps its own books, and dedupes by the key it is given.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use uuid::Uuid;
+
+use crate::tenant::Tenant;
+
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    books: SqlitePool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Charge,
+    Payout,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Payment {
+    amount: i64,
+    currency: String,
+    card: String,
+    #[serde(default)]
+    delay_ms: u64,
+}
+
+#[derive(Debug, Serialize, sqlx::FromRow)]
+pub(crate) struct Receipt {
+    pub(crate) id: String,
+    amount: i64,
+    currency: String,
+    status: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Invalid(&'static str),
+    Declined,
+    DeclinedForGood,
+    Unreachable,
+    NoReply,
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for Trouble {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+const CURRENCIES: [&str; 4] = ["EUR", "USD", "GBP", "CHF"];
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+impl Gateway {
+    pub(crate) async fn connect(url: &str) -> Result<Self, sqlx::Error> {
+        let options: SqliteConnectOptions = url.parse()?;
+        let options = options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
+        let books = SqlitePoolOptions::new().max_connections(4).connect_with(options).await?;
+        sqlx::raw_sql(
+            "create table if not exists gateway_effects (
+               seq integer primary key, id text not null, kind text not null, tenant text not null,
+               provider_key text not null unique, amount integer not null, currency text not null, status text not null
+             ) strict",
+        )
+        .execute(&books)
+        .await?;
+        Ok(Self { books })
+    }
+
+    /// Moves the money. The same `key` moves it once, however often it comes.
+    pub(crate) async fn pay(
+        &self,
+        kind: Kind,
+        tenant: Tenant,
+        key: &str,
+        payment: &Payment,
+    ) -> Result<Receipt, Trouble> {
+        if payment.amount < 1 {
+            return Err(Trouble::Invalid("amount must be at least 1"));
+        }
+        if !CURRENCIES.contains(&payment.currency.as_str()) {
+            return Err(Trouble::Invalid("unknown currency"));
+        }
+        tokio::time::sleep(Duration::from_millis(payment.delay_ms).min(LONGEST_DELAY)).await;
+        match payment.card.as_str() {
+            "tok_visa" => self.book(kind, tenant, key, payment, "succeeded").await,
+            "tok_declined" => Err(Trouble::Declined),
+            "tok_declined_final" => {
+                self.book(kind, tenant, key, payment, "declined").await?;
+                Err(Trouble::DeclinedForGood)
+            }
+            "tok_gateway_down" => Err(Trouble::Unreachable),
+            "tok_fail_after_charge" => {
+                self.book(kind, tenant, key, payment, "succeeded").await?;
+                Err(Trouble::NoReply)
+            }
+            "tok_panic" => {
+                self.book(kind, tenant, key, payment, "succeeded").await?;
+                panic!("the card asked for it")
+            }
+            _ => Err(Trouble::Invalid("unknown card")),
+        }
+    }
+
+    /// Everything that ever happened for a tenant, in order.
+    pub(crate) async fn effects(&self, kind: Kind, tenant: Tenant) -> Result<Vec<Receipt>, Trouble> {
+        let effects =
+            "select id, amount, currency, status from gateway_effects where kind = ? and tenant = ? order by seq";
+        Ok(sqlx::query_as(effects).bind(kind.name()).bind(tenant.0).fetch_all(&self.books).await?)
+    }
+
+    async fn book(
+        &self,
+        kind: Kind,
+        tenant: Tenant,
+        key: &str,
+        payment: &Payment,
+        status: &str,
+    ) -> Result<Receipt, Trouble> {
+        let book = "insert into gateway_effects (id, kind, tenant, provider_key, amount, currency, status)
+                    values (?, ?, ?, ?, ?, ?, ?)
+                    on conflict (provider_key) do update set provider_key = excluded.provider_key
+                    returning id, amount, currency, status";
+        let receipt = sqlx::query_as(book)
+            .bind(format!("{}_{}", kind.prefix(), Uuid::new_v4().simple()))
+            .bind(kind.name())
+            .bind(tenant.0)
+            .bind(key)
+            .bind(payment.amount)
+            .bind(&payment.currency)
+            .bind(status);
+        Ok(receipt.fetch_one(&self.books).await?)
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Charge => "charge",
+            Self::Payout => "payout",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Charge => "ch",
+            Self::Payout => "po",
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A payment API whose retries are safe.
+//!
+//! `ADDR` (default `127.0.0.1:3000`) and `DATABASE_URL` (default `sqlite://payments.db`) are read from the
+//! environment. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
+
+mod api;
+mod gateway;
+mod tenant;
+
+use std::{env, error::Error, time::Duration};
+
+use axum::{
+    Router,
+    extract::FromRef,
+    routing::{get, post},
+};
+use idem_runtime::{Runtime, SqliteStore};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+
+use gateway::Gateway;
+
+#[derive(Clone, FromRef)]
+struct App {
+    idem: Runtime,
+    gateway: Gateway,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).init();
+    let addr = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
+    let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
+
+    let store = SqliteStore::connect(&url).await?;
+    store.migrate().await?;
+    let idem = Runtime::builder(store).namespace("payments").lease(lease()?).build().await?;
+    let app = App { idem: idem.clone(), gateway: Gateway::connect(&url).await? };
+
+    let router = Router::new()
+        .route("/charges", post(api::charge).get(api::charges))
+        .route("/payouts", post(api::payout).get(api::payouts))
+        .route("/healthz", get(async || "ok"))
+        .with_state(app);
+    let listener = TcpListener::bind(&addr).await?;
+    println!("payments listens on http://{}", listener.local_addr()?);
+
+    let draining = idem.clone();
+    let mut terminate = signal(SignalKind::terminate())?;
+    axum::serve(listener, router)
+        .with_graceful_shutdown(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            draining.start_draining();
+        })
+        .await?;
+    let drained = idem.shutdown(Duration::from_secs(30)).await; // bodies whose clients are gone still run
+    if !drained.completed {
+        tracing::warn!(in_doubt = drained.in_doubt, "stopped before every payment had ended");
+    }
+    Ok(())
+}
+
+/// How long a process may be silent before its payments are in doubt; `LEASE_SECONDS`, default 30.
+fn lease() -> Result<Duration, Box<dyn Error>> {
+    match env::var("LEASE_SECONDS") {
+        Ok(seconds) => Ok(Duration::from_secs(seconds.parse()?)),
+        Err(_) => Ok(Duration::from_secs(30)),
+    }
+}

@@ -1,0 +1,60 @@
+-- Records, answers, links and the audit trail. All times are milliseconds since 1970 by SQLite's clock; every table is
+-- strict, so that a wrong type is an error and not a silent conversion.
+
+create table idem_meta (
+  id        integer primary key check (id = 1), -- one row
+  fence     integer not null,                   -- the last fence given out: SQLite has no sequences, and a counter per record could repeat
+  schema    integer not null,                   -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
+  purged_at integer                             -- when expired records were last removed, to notice a clock that jumped
+) strict;
+insert into idem_meta (id, fence, schema) values (1, 0, 1);
+
+-- The narrow row of every claim, completion and renewal. Without rowid, because it is only ever found by kid: one tree to
+-- search and write instead of two. Nothing scans it yet, so kid is its only index.
+create table idem_key (
+  kid         blob    not null primary key,     -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
+  scope       text    not null,                 -- for operators; the identity is in kid
+  op          text    not null,
+  state       integer not null,                 -- no check: an older program must be able to read a newer state
+  reason      integer not null,                 -- 0 = none
+  fence       integer not null,
+  attempt     blob    not null,                 -- random; whoever writes as an owner compares it
+  attempts    integer not null,
+  epoch       integer not null,                 -- grows when the key starts afresh, not when a run is resumed
+  fp_alg      integer not null,                 -- fingerprints of another algorithm are not compared
+  fp          blob    not null,
+  lease_until integer not null,
+  created_at  integer not null,                 -- of the last claim
+  expires_at  integer not null,                 -- end of replay
+  guard_until integer not null                  -- from here on the record counts as absent, unless its outcome is open
+) strict, without rowid;
+
+-- Apart from idem_key, so that a renewal does not rewrite the body. With rowid, because rows are long.
+create table idem_response (
+  kid     blob not null primary key,
+  status  integer,                              -- null: the value of a plain function
+  headers blob not null,
+  body    blob                                  -- null: not retained
+) strict;
+
+-- No foreign key to idem_key: a link is evidence, also of a record that is gone.
+create table idem_link (
+  provider text    not null,
+  id       text    not null,
+  kid      blob    not null,
+  epoch    integer not null,                    -- of the run that made it: a fresh run does not see it
+  attempt  blob    not null,
+  at       integer not null,
+  primary key (provider, id, kid)               -- finds an operation by its provider's id; one id may belong to several
+) strict;
+create index idem_link_kid on idem_link (kid);  -- the links of one record
+
+create table idem_audit (
+  at         integer not null,
+  kid        blob    not null,
+  fence      integer not null,                  -- what the operator had seen
+  from_state integer not null,
+  to_state   integer not null,
+  who        text    not null,
+  why        text    not null
+) strict;

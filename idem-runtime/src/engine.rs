@@ -1,0 +1,139 @@
+//! THE story: claim → run → finish. Read this first.
+//!
+//! A [`Call`] comes in with its key and its payload's fingerprint. Either it owns the record and its [`Work`] runs, or
+//! it is told what stands in its way. Nothing here knows HTTP or SQL.
+
+use std::time::Duration;
+
+use crate::{
+    Runtime,
+    call::Call,
+    error::{Error, ErrorKind},
+    lease::{Claiming, Lease, Settled},
+    store::{Found, Outcome, StoredResponse},
+    wait::Patience,
+};
+
+/// What an owner does. A handler's body runs on a task of its own, so that a caller who hangs up does not stop it; a
+/// function's body borrows, so it runs where it is called.
+pub(crate) trait Work {
+    type Value;
+    fn run(self, lease: Lease) -> impl Future<Output = Answer<Self::Value>>;
+}
+
+/// What a call gets.
+#[derive(Debug)]
+pub(crate) enum Answer<R> {
+    /// Its own work ran. Not `recorded`: the outcome could not be stored while the lease lasted.
+    Ran { value: R, recorded: bool },
+    /// The stored answer of an earlier run.
+    Replay(StoredResponse),
+    /// Neither.
+    Refused(Error),
+}
+
+/// One call, from its key to its answer.
+///
+/// Cancel safety: dropped at any point, nothing is left undecided. A claim under way finishes and is given back, a
+/// detached body goes on, a borrowed body is held in doubt, a waiter leaves the queue.
+pub(crate) async fn run<W: Work>(runtime: &Runtime, call: &Call, work: W) -> Answer<W::Value> {
+    let mut patience = Patience::new(runtime, call);
+    loop {
+        match admit(runtime, call).await {
+            Ok(Admission::Own(lease)) => return work.run(lease).await,
+            Ok(Admission::Found(Found::InFlight { .. })) if patience.wait().await => {} // look again
+            Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
+            Err(error) => return Answer::Refused(call.explain(error)),
+        }
+    }
+}
+
+/// What stands behind a call's key, without running anything; `None` if nothing does.
+pub(crate) async fn peek<R>(runtime: &Runtime, call: &Call) -> Option<Answer<R>> {
+    match look(runtime, call).await {
+        Ok(found) => Some(tell(runtime, call, found?).await),
+        Err(error) => Some(Answer::Refused(call.explain(error))),
+    }
+}
+
+/// Stores how a run ended, and answers: with its own value, unless the run had lost its lease and somebody else's
+/// answer counts. Two callers never get two answers.
+pub(crate) async fn settle<R>(lease: Lease, outcome: Outcome, value: R) -> Answer<R> {
+    let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+    match lease.finish(outcome).await {
+        Settled::Stored => Answer::Ran { value, recorded: true },
+        Settled::Unrecorded => Answer::Ran { value, recorded: false },
+        Settled::Lost => match peek(&runtime, &call).await {
+            Some(Answer::Refused(error)) => Answer::Refused(error.with(|about| about.body_ran = true)),
+            Some(answer) => answer,
+            None => Answer::Refused(call.error(ErrorKind::InDoubt).with(|about| about.body_ran = true)),
+        },
+    }
+}
+
+enum Admission {
+    Own(Lease),
+    Found(Found),
+}
+
+async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
+    if let Some(found) = runtime.cache().look(call) {
+        return Ok(Admission::Found(found));
+    }
+    if runtime.is_draining() {
+        return look(runtime, call).await?.map(Admission::Found).ok_or_else(|| Error::new(ErrorKind::Draining));
+    }
+    // On its own task: a caller who leaves must not cut a claim in half, nor leave one behind that nobody owns.
+    match runtime.on_its_own_task(claim(runtime.clone(), call.clone())).await {
+        Some(admission) => admission,
+        None => Err(Error::new(ErrorKind::Store)),
+    }
+}
+
+async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
+    match Claiming::new(runtime, call).send().await {
+        Ok(Ok(lease)) => Ok(Admission::Own(lease)),
+        Ok(Err(found)) => Ok(Admission::Found(found)),
+        Err(error) => Err(Error::from_store(error)),
+    }
+}
+
+async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
+    if let Some(found) = runtime.cache().look(call) {
+        return Ok(Some(found));
+    }
+    let found = runtime.ask_one(runtime.store().peek(&[call.peek()])).await;
+    found.map_err(Error::from_store)
+}
+
+/// What a call is told about what it found.
+async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
+    let error = match found {
+        Found::Replay(replay) => {
+            runtime.cache().keep(call.record, &replay);
+            return Answer::Replay(replay.response);
+        }
+        Found::Mismatch => call.error(ErrorKind::Mismatch),
+        Found::InFlight { age } => {
+            call.error(ErrorKind::InProgress { retry_after: runtime.pace().retry_after(call.operation.op, age) })
+        }
+        // Written by a newer version of this program, and readable by it: worth coming back for.
+        Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
+        Found::InDoubt(_) => call.error(ErrorKind::InDoubt),
+        Found::Expired => with_links(runtime, call, ErrorKind::Expired).await,
+        Found::NotRetained { status } => {
+            let error = with_links(runtime, call, ErrorKind::ResultUnavailable).await;
+            error.with(|about| about.original_status = status)
+        }
+    };
+    Answer::Refused(error)
+}
+
+/// An answer that is gone still says what providers call the operation. A store that fails here costs only that.
+async fn with_links(runtime: &Runtime, call: &Call, kind: ErrorKind) -> Error {
+    let links = match runtime.ask(runtime.store().find(call.record)).await {
+        Ok(record) => record.map(|record| record.links).unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    call.error(kind).with(|about| about.links = links)
+}

@@ -1,0 +1,159 @@
+//! The one error of the crate: why a call was not run or an answer is not to be had.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use crate::{key::RecordId, store::StoreError};
+
+/// Why a call was refused, or why a request to the runtime failed.
+///
+/// Opaque: look at [`kind`](Self::kind). In a handler it answers as a problem (RFC 9457); a plain function's error
+/// type is made from it. Never contains a key, a scope or a payload.
+pub struct Error {
+    kind: ErrorKind,
+    about: Box<About>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct About {
+    pub(crate) detail: Option<&'static str>,
+    pub(crate) op: Option<&'static str>,
+    pub(crate) record: Option<RecordId>,
+    /// The status of an answer that was given but cannot be given again.
+    pub(crate) original_status: Option<u16>,
+    /// What providers call the operation.
+    pub(crate) links: Vec<(String, String)>,
+    /// The body had run when this error came up, so a new key could do it twice.
+    pub(crate) body_ran: bool,
+    pub(crate) source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What an [`Error`] means, and so what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request has no key.
+    MissingKey,
+    /// The key is malformed.
+    InvalidKey,
+    /// The key belongs to another payload.
+    Mismatch,
+    /// The first run is under way: come back with the same key.
+    InProgress {
+        /// When it is worth it.
+        retry_after: Duration,
+    },
+    /// The first run may have taken effect, and is not run again by itself.
+    InDoubt,
+    /// The first run's answer is gone, and it is too late to run again.
+    Expired,
+    /// The operation is completed, but its answer was not retained.
+    ResultUnavailable,
+    /// The store cannot be asked: come back with the same key.
+    Unavailable {
+        /// When it is worth it.
+        retry_after: Duration,
+    },
+    /// This process is shutting down: come back with the same key.
+    Draining,
+    /// The body ran into its `timeout`; whether it took effect is unknown.
+    TimedOut,
+    /// The body panicked; whether it took effect is unknown.
+    Panicked,
+    /// The request's body is longer than `max_request`.
+    TooLarge,
+    /// The request's body could not be read to its end.
+    Unreadable,
+    /// `authorize_replay` said no.
+    ReplayForbidden,
+    /// `resolve` came too early, too late, or for a record that is not in doubt.
+    Conflict,
+    /// This runtime was told not to serve the operation.
+    NotServed,
+    /// The store holds something that cannot be read.
+    Store,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind) -> Self {
+        Self { kind, about: Box::default() }
+    }
+
+    /// A failure of the store while nothing has run: 503, or [`ErrorKind::Store`] if waiting will not help.
+    pub(crate) fn from_store(error: StoreError) -> Self {
+        use crate::store::StoreErrorKind;
+        let kind = match error.kind {
+            StoreErrorKind::Unavailable => {
+                ErrorKind::Unavailable { retry_after: Duration::from_secs(fastrand::u64(1..=5)) }
+            }
+            StoreErrorKind::Corrupt | StoreErrorKind::Setup => ErrorKind::Store,
+        };
+        Self::new(kind).with(|about| about.source = Some(Box::new(error)))
+    }
+
+    pub(crate) fn with(mut self, tell: impl FnOnce(&mut About)) -> Self {
+        tell(&mut self.about);
+        self
+    }
+
+    /// What it means.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The record it is about, if one is known: what [`Runtime::find`](crate::Runtime::find) calls `id`.
+    #[must_use]
+    pub fn record(&self) -> Option<RecordId> {
+        self.about.record
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.kind {
+            ErrorKind::MissingKey => "the request has no idempotency key",
+            ErrorKind::InvalidKey => "the idempotency key is invalid",
+            ErrorKind::Mismatch => "the idempotency key was used with another payload",
+            ErrorKind::InProgress { .. } => "the first request with this idempotency key is in progress",
+            ErrorKind::InDoubt => "the outcome of the first request with this idempotency key is unknown",
+            ErrorKind::Expired => "the result of this idempotency key has expired",
+            ErrorKind::ResultUnavailable => "the operation is completed, but its result is not retained",
+            ErrorKind::Unavailable { .. } => "the idempotency store is unavailable",
+            ErrorKind::Draining => "the service is shutting down",
+            ErrorKind::TimedOut => "the operation ran into its time limit",
+            ErrorKind::Panicked => "the operation panicked",
+            ErrorKind::TooLarge => "the request body is too large",
+            ErrorKind::Unreadable => "the request body could not be read",
+            ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
+            ErrorKind::Conflict => "the record is not in the state that was seen, or may not be settled yet",
+            ErrorKind::NotServed => "this runtime does not serve the operation",
+            ErrorKind::Store => "the idempotency store holds something that cannot be read",
+        };
+        match self.about.detail {
+            Some(detail) => write!(f, "{text}: {detail}"),
+            None => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind)
+            .field("op", &self.about.op)
+            .field("record", &self.about.record)
+            .field("detail", &self.about.detail)
+            .field("source", &self.about.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.about.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,190 @@
+//! What a body may know of its own run: [`Execution`].
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Runtime,
+    error::{Error, ErrorKind},
+    key::RecordId,
+    outcome::Declared,
+    store::{Attempt, Fence, Link, Owned},
+};
+
+/// The run that a body is part of. Ask for it with `#[idem] exec: Execution`.
+///
+/// ```
+/// # #[cfg(feature = "axum")] {
+/// # use axum::{Json, http::StatusCode};
+/// # use idem_runtime::{Error, Execution, idempotent};
+/// # async fn charge_card(_key: &str) -> String { String::new() }
+/// #[idempotent(scope = global, op = "charge", ttl = "24h")]
+/// async fn charge(#[idem] exec: Execution, Json(amount): Json<u64>) -> Result<StatusCode, Error> {
+///     let id = charge_card(exec.provider_key()).await; // the provider sees one key, however often we try
+///     exec.link("gateway", &id).await?; // find this operation again by the provider's id
+///     Ok(StatusCode::CREATED)
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Execution {
+    run: Arc<Run>,
+}
+
+/// What the body, its lease and the ticker share.
+pub(crate) struct Run {
+    pub(crate) attempt: Attempt,
+    pub(crate) owned: Owned,
+    pub(crate) cancelled: CancellationToken,
+    provider_key: String,
+    declared: AtomicU8,
+    /// `None`: unprotected, nothing is recorded.
+    record: Option<(Runtime, RecordId)>,
+}
+
+/// The longest provider name and provider id, in bytes.
+const MAX_LINK: usize = 512;
+
+const SAID_NOTHING: u8 = 0;
+const SAID_FINAL: u8 = 1;
+const SAID_NOT_APPLIED: u8 = 2;
+
+impl Execution {
+    pub(crate) fn protected(
+        runtime: &Runtime,
+        record: RecordId,
+        attempt: Attempt,
+        owned: Owned,
+        cancelled: CancellationToken,
+    ) -> Self {
+        let provider_key = record.provider_key(owned.epoch, "");
+        Self::new(attempt, owned, cancelled, provider_key, Some((runtime.clone(), record)))
+    }
+
+    /// For a request without a key, or a method that needs none: runs as a plain handler would.
+    pub(crate) fn unprotected() -> Self {
+        let attempt = Attempt::random();
+        let owned = Owned { fence: Fence(0), attempts: 1, epoch: 0 };
+        let provider_key = RecordId::from(*attempt.as_bytes()).provider_key(0, "");
+        Self::new(attempt, owned, CancellationToken::new(), provider_key, None)
+    }
+
+    fn new(
+        attempt: Attempt,
+        owned: Owned,
+        cancelled: CancellationToken,
+        provider_key: String,
+        record: Option<(Runtime, RecordId)>,
+    ) -> Self {
+        let declared = AtomicU8::new(SAID_NOTHING);
+        Self { run: Arc::new(Run { attempt, owned, cancelled, provider_key, declared, record }) }
+    }
+
+    /// The random id of this run.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        self.run.attempt
+    }
+
+    /// Runs so far under this key, this one included; at least 1.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.run.owned.attempts
+    }
+
+    /// A number that grows with every run under this key: hand it to a system that refuses older ones
+    /// (a fencing token). Zero where the run is not protected.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.run.owned.fence
+    }
+
+    /// The key to hand to a provider that dedupes: 64 hex digits, derived, never the client's own key.
+    ///
+    /// The same over re-runs, so that the provider sees one operation; new once the key starts afresh (after a
+    /// release), so that a corrected retry does not meet the provider's memory of the refused one. Unprotected:
+    /// random.
+    #[must_use]
+    pub fn provider_key(&self) -> &str {
+        &self.run.provider_key
+    }
+
+    /// Fires when going on is of no use: the lease is lost, the deadline has passed, or the process stops waiting
+    /// for this body at shutdown. The body is not stopped by it; pass it on, or `select!` on it.
+    #[must_use]
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.run.cancelled
+    }
+
+    /// Records what a provider calls this operation, for refunds, chargebacks and 410 answers.
+    ///
+    /// `provider` and `id` are 1 to 512 bytes each. Not fenced: a link that comes late is evidence all the same.
+    /// Recording the same link again changes nothing. Unprotected: does nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] if the store does not take it within `store_timeout`;
+    /// [`ErrorKind::Conflict`] if `provider` or `id` is empty or too long.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is done, the link may or may not be recorded. Call it again.
+    pub async fn link(&self, provider: &str, id: &str) -> Result<(), Error> {
+        let Some((runtime, record)) = &self.run.record else { return Ok(()) };
+        if [provider, id].iter().any(|text| text.is_empty() || text.len() > MAX_LINK || text.contains('\0')) {
+            let detail = "a link's provider and id are 1 to 512 bytes without NUL";
+            return Err(Error::new(ErrorKind::Conflict).with(|about| about.detail = Some(detail)));
+        }
+        let link = Link {
+            record: *record,
+            epoch: self.run.owned.epoch,
+            attempt: self.run.attempt,
+            provider: provider.to_owned(),
+            id: id.to_owned(),
+        };
+        runtime.ask(runtime.store().link(&[link])).await.map_err(Error::from_store)
+    }
+
+    /// Says that the effect happened and that this answer is final, whatever its status or error: a card that was
+    /// declined and charged a fee, say. The last of this and [`not_applied`](Self::not_applied) counts, and what
+    /// the answer itself says ([`Final`](crate::Final), [`NotApplied`](crate::NotApplied)) counts more.
+    pub fn is_final(&self) {
+        self.run.declared.store(SAID_FINAL, Ordering::Release);
+    }
+
+    /// Says that surely nothing happened, whatever the status or error: the key is free again.
+    pub fn not_applied(&self) {
+        self.run.declared.store(SAID_NOT_APPLIED, Ordering::Release);
+    }
+
+    /// False for a request without a key (`optional`) and for methods that need none: nothing is recorded, and a
+    /// retry runs again.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.run.record.is_some()
+    }
+
+    pub(crate) fn declared(&self) -> Option<Declared> {
+        match self.run.declared.load(Ordering::Acquire) {
+            SAID_FINAL => Some(Declared::Final),
+            SAID_NOT_APPLIED => Some(Declared::NotApplied),
+            _ => None,
+        }
+    }
+}
+
+/// Without the provider key: it is a secret between us and the provider.
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("attempt", &self.run.attempt)
+            .field("owned", &self.run.owned)
+            .field("protected", &self.is_protected())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,219 @@
+//! Plain functions and methods: the value of a `Result`, stored and given back typed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Runtime,
+    call::Call,
+    engine::{self, Answer, Work},
+    error::{Error, ErrorKind},
+    fingerprint::{Content, Material, fingerprint},
+    key::Scope,
+    lease::Lease,
+    operation::{Operation, PayloadRule},
+    outcome::{Class, Declared, classify_result},
+    private::{KeySource, Supply},
+    state::Reason,
+    store::{Outcome, StoredResponse},
+};
+
+/// A function's return type: `Result<T, E>` whose `T` can be stored and whose `E` can say why a call was not run.
+#[diagnostic::on_unimplemented(
+    message = "an idempotent `function` cannot return `{Self}`",
+    label = "expected `Result<T, E>` with `T: Serialize + DeserializeOwned` and `E: From<idem_runtime::Error>`",
+    note = "a retry gets the `T` back from the store, and an `E` when it is not run"
+)]
+pub trait Recordable: Sized {
+    #[doc(hidden)]
+    fn recorder() -> Recorder<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: RecordedValue, E: FromIdem> Recordable for Result<T, E> {
+    fn recorder() -> Recorder<Self> {
+        Recorder {
+            close: |result, declared| match result {
+                Ok(value) => close_ok(value, declared),
+                Err(error) => (close_err(declared), Err(error)),
+            },
+            read: |body| T::read(body).map(Ok),
+            refuse: |error| Err(E::from_idem(error)),
+        }
+    }
+}
+
+/// A value that a retry gets back from the store.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be replayed by `#[idempotent]`",
+    label = "a retry gets this value back from the store, so it must be `Serialize` and `DeserializeOwned`",
+    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to `{Self}`"
+)]
+pub trait RecordedValue: Sized {
+    #[doc(hidden)]
+    fn write(&self) -> Result<Bytes, serde_json::Error>;
+    #[doc(hidden)]
+    fn read(bytes: &[u8]) -> Result<Self, serde_json::Error>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> RecordedValue for T {
+    fn write(&self) -> Result<Bytes, serde_json::Error> {
+        serde_json::to_vec(self).map(Bytes::from)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+}
+
+/// An error type that can say why a call was not run.
+#[diagnostic::on_unimplemented(
+    message = "the error type `{Self}` cannot say why a call was not run",
+    label = "must be made from `idem_runtime::Error`",
+    note = "write `impl From<idem_runtime::Error> for {Self}`"
+)]
+pub trait FromIdem {
+    #[doc(hidden)]
+    fn from_idem(error: Error) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> FromIdem for E {
+    fn from_idem(error: Error) -> Self {
+        error.into()
+    }
+}
+
+/// How a function's result becomes a record and back; carries the bounds, so that nothing else needs them.
+#[must_use]
+#[derive(Debug)]
+pub struct Recorder<R> {
+    close: fn(R, Option<Declared>) -> (Outcome, R),
+    read: fn(&[u8]) -> Result<R, serde_json::Error>,
+    refuse: fn(Error) -> R,
+}
+
+/// Encodes the value and decodes it again, so that the first caller gets what every later one will get. A value
+/// that does not survive that is not kept: the first caller gets it as it is, a retry is told that it is gone.
+fn close_ok<T: RecordedValue, E>(value: T, declared: Option<Declared>) -> (Outcome, Result<T, E>) {
+    if classify_result(true, declared) == Class::Released {
+        return (Outcome::Released(Reason::Status), Ok(value));
+    }
+    match value.write().and_then(|bytes| T::read(&bytes).map(|read| (bytes, read))) {
+        Ok((bytes, read)) => (Outcome::Done(stored(Some(bytes))), Ok(read)),
+        Err(error) => {
+            tracing::error!(target: "idem::engine", error = &error as &dyn std::error::Error, "a function's value cannot be stored; its retries will not be answered");
+            (Outcome::Done(stored(None)), Ok(value))
+        }
+    }
+}
+
+/// An error is never kept as a value. A final one closes the key: its retry is told that the result is gone.
+fn close_err(declared: Option<Declared>) -> Outcome {
+    match classify_result(false, declared) {
+        Class::Released => Outcome::Released(Reason::Status),
+        Class::Done => Outcome::Done(stored(None)),
+        Class::InDoubt | Class::Rejected(_) => Outcome::InDoubt(Reason::Status),
+    }
+}
+
+fn stored(body: Option<Bytes>) -> StoredResponse {
+    StoredResponse { status: None, headers: Bytes::new(), body }
+}
+
+impl StoredResponse {
+    /// A value for [`Resolution::Complete`](crate::Resolution::Complete) of a function's operation: the `T` of its
+    /// `Result<T, E>`.
+    ///
+    /// # Errors
+    /// The encoder's, if the value cannot be written as JSON.
+    pub fn value<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(|bytes| stored(Some(bytes.into())))
+    }
+}
+
+/// Runs the function's body, or answers in its place.
+///
+/// The body may borrow, so it runs here. Dropped while it runs, the key is held in doubt.
+pub async fn function<R, B, F>(
+    operation: &'static Operation,
+    runtime: Runtime,
+    scope: Scope,
+    key: KeySource,
+    recorder: Recorder<R>,
+    body: B,
+) -> R
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
+    let call = match prepare(operation, &runtime, &scope, key) {
+        Ok(call) => call,
+        Err(error) => return (recorder.refuse)(error.with(|about| about.op = Some(operation.op))),
+    };
+    let (read, refuse) = (recorder.read, recorder.refuse);
+    match engine::run(&runtime, &call, Borrowed { body, recorder }).await {
+        Answer::Ran { value, .. } => value,
+        Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
+            Ok(value) => value,
+            Err(error) => {
+                tracing::error!(target: "idem::engine", op = operation.op, record = call.record.short(), error = &error as &dyn std::error::Error, "the stored value is no longer readable as this type");
+                let source = Some(Box::new(error) as _);
+                refuse(call.error(ErrorKind::ResultUnavailable).with(|about| about.source = source))
+            }
+        },
+        Answer::Refused(error) => refuse(error),
+    }
+}
+
+fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key: KeySource) -> Result<Call, Error> {
+    runtime.serves(operation)?;
+    let KeySource::Given(key) = key else { return Err(Error::new(ErrorKind::MissingKey)) };
+    let material = Material { path: &[], query: "", media_type: "", body: Content::Bytes(&[]) };
+    Ok(Call {
+        operation,
+        record: runtime.record(scope, operation.op, &key)?,
+        scope: scope.text(),
+        fingerprint: fingerprint(PayloadRule::None, &material),
+        patience: runtime.rules(operation).patience,
+    })
+}
+
+/// A body that borrows from its caller.
+struct Borrowed<R, B> {
+    body: B,
+    recorder: Recorder<R>,
+}
+
+impl<R, B, F> Work for Borrowed<R, B>
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
+    type Value = R;
+
+    async fn run(self, lease: Lease) -> Answer<R> {
+        let execution = lease.start();
+        let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+        let (outcome, value) = match (self.body)(&mut Supply::new(execution.clone())) {
+            Err(error) => (Outcome::Released(Reason::Status), (self.recorder.refuse)(error)),
+            Ok(body) => match tokio::time::timeout(call.operation.timeout.unwrap_or(Duration::MAX), body).await {
+                Ok(result) => (self.recorder.close)(result, execution.declared()),
+                Err(_elapsed) => {
+                    lease.cancelled().cancel();
+                    (Outcome::InDoubt(Reason::Timeout), (self.recorder.refuse)(call.error(ErrorKind::TimedOut)))
+                }
+            },
+        };
+        // On its own task: the outcome is stored even if the caller leaves now.
+        match runtime.on_its_own_task(engine::settle(lease, outcome, ())).await {
+            Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
+            Some(Answer::Replay(stored)) => Answer::Replay(stored),
+            Some(Answer::Refused(error)) => Answer::Refused(error),
+            None => Answer::Ran { value, recorded: false },
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The HTTP side: what comes in, what goes out. Knows axum, never SQL.
+
+mod config;
+mod handler;
+mod header;
+mod payload;
+mod problem;
+mod replayable;
+mod reply;
+
+pub(crate) use self::config::HttpConfig;
+pub use self::{
+    config::Replaying,
+    handler::{Witness, handle, rejected},
+    payload::{Incoming, Payload},
+    problem::Problem,
+    replayable::{Final, NotApplied, Replayable},
+};

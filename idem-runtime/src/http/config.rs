@@ -1,0 +1,162 @@
+//! The builder's settings for HTTP.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::{HeaderName, StatusCode, header, request::Parts};
+
+use super::{problem::Problem, reply};
+use crate::{key::RecordId, runtime::Builder};
+
+pub(crate) struct HttpConfig {
+    /// As configured; a fault at `build()` if it is no header name.
+    header: Result<HeaderName, String>,
+    pub(super) max_request: usize,
+    pub(super) max_response: u64,
+    pub(super) read_timeout: Duration,
+    pub(super) problem_base: String,
+    pub(super) mismatch_status: StatusCode,
+    pub(super) problem_response: Option<Arc<dyn Fn(Problem) -> Response + Send + Sync>>,
+    pub(super) authorize_replay: Option<Arc<dyn Fn(Replaying) -> BoxFuture<'static, bool> + Send + Sync>>,
+    pub(super) kept: HashSet<HeaderName>,
+    pub(super) omitted: HashSet<HeaderName>,
+    faults: Vec<String>,
+}
+
+pub(super) const PROBLEM_BASE: &str = "https://docs.rs/idem-runtime/latest/idem_runtime/problems/#";
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            header: Ok(HeaderName::from_static("idempotency-key")),
+            max_request: 1024 * 1024,
+            max_response: 256 * 1024,
+            read_timeout: Duration::from_secs(60),
+            problem_base: PROBLEM_BASE.to_owned(),
+            mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
+            problem_response: None,
+            authorize_replay: None,
+            kept: HashSet::new(),
+            omitted: HashSet::new(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl HttpConfig {
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut faults = self.faults.clone();
+        faults.extend(self.header.as_ref().err().map(|name| format!("`header(\"{name}\")` is no header name")));
+        if ![400, 409, 422].contains(&self.mismatch_status.as_u16()) {
+            faults.push("`mismatch_status` must be 422, 409 or 400".to_owned());
+        }
+        if self.read_timeout.is_zero() {
+            faults.push("`read_timeout` must be more than zero".to_owned());
+        }
+        faults
+    }
+
+    /// The default header of the key.
+    pub(super) fn header(&self) -> HeaderName {
+        self.header.clone().unwrap_or(HeaderName::from_static("idempotency-key")) // a faulty name never gets past `build()`
+    }
+
+    fn name(&mut self, name: &str) -> Option<HeaderName> {
+        let parsed = HeaderName::try_from(name).ok();
+        if parsed.is_none() {
+            self.faults.push(format!("`{name}` is no header name"));
+        }
+        parsed
+    }
+}
+
+/// A stored answer that is about to be shown again: what `authorize_replay` decides on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Replaying {
+    /// The operation.
+    pub op: &'static str,
+    /// The record.
+    pub record: RecordId,
+    /// The request that asks for it, without its body: headers, URI, and the extensions that layers have added.
+    pub request: Parts,
+}
+
+/// Settings of the `axum` feature.
+impl Builder {
+    /// The header that carries the key, where the annotation does not say. Default `Idempotency-Key`.
+    pub fn header(mut self, name: &str) -> Self {
+        self.config.http.header = HeaderName::try_from(name).map_err(|_| name.to_owned());
+        self
+    }
+
+    /// The longest request body in bytes; a longer one gets 413 before anything is claimed. A smaller limit of a
+    /// layer or of axum's `DefaultBodyLimit` holds as well. Default 1 MiB.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.config.http.max_request = bytes;
+        self
+    }
+
+    /// The longest response body in bytes that is stored. A longer one, or a stream, is sent as it is; its retry
+    /// gets 410 `idempotency-result-unavailable` and never runs again. Default 256 KiB.
+    pub fn max_response(mut self, bytes: u64) -> Self {
+        self.config.http.max_response = bytes;
+        self
+    }
+
+    /// How long a request's body may take to arrive; later it is 400 `idempotency-request-unreadable`. Default 60 s.
+    pub fn read_timeout(mut self, limit: Duration) -> Self {
+        self.config.http.read_timeout = limit;
+        self
+    }
+
+    /// Where problem types are explained: `type` is this text and the slug. Default: this crate's documentation.
+    pub fn problem_base(mut self, base: impl Into<String>) -> Self {
+        self.config.http.problem_base = base.into();
+        self
+    }
+
+    /// The status for a key that was used with another payload: 422 (the IETF draft's choice and the default), 409
+    /// or 400.
+    pub fn mismatch_status(mut self, status: u16) -> Self {
+        self.config.http.mismatch_status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+        self
+    }
+
+    /// Turns problems into the house's own format. `Retry-After`, `Cache-Control` and `Link` are added where the
+    /// response does not set them.
+    pub fn problem_response(mut self, format: impl Fn(Problem) -> Response + Send + Sync + 'static) -> Self {
+        self.config.http.problem_response = Some(Arc::new(format));
+        self
+    }
+
+    /// Asks before a stored answer is shown again, after the handler's own extractors have let the request in: for
+    /// rights that may have been lowered since. `false` is 403 `idempotency-replay-forbidden`.
+    pub fn authorize_replay<F>(mut self, ask: impl Fn(Replaying) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.config.http.authorize_replay = Some(Arc::new(move |replaying| Box::pin(ask(replaying))));
+        self
+    }
+
+    /// Stores and replays this response header although it is left out by default, as `Set-Cookie` is.
+    pub fn keep_header(mut self, name: &str) -> Self {
+        if let Some(name) = self.config.http.name(name) {
+            if name == header::CONTENT_LENGTH || name == header::DATE || reply::is_hop_by_hop(&name) {
+                self.config.http.faults.push(format!("`{name}` belongs to one message and cannot be replayed"));
+            }
+            self.config.http.kept.insert(name);
+        }
+        self
+    }
+
+    /// Does not store this response header.
+    pub fn omit_header(mut self, name: &str) -> Self {
+        if let Some(name) = self.config.http.name(name) {
+            self.config.http.omitted.insert(name);
+        }
+        self
+    }
+}

@@ -1,0 +1,262 @@
+//! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{HeaderName, HeaderValue};
+use std::time::Duration;
+
+use super::{
+    config::Replaying,
+    header::{HeaderFault, parse_key},
+    payload::{Incoming, Received},
+    reply::{self, STATUS},
+};
+use crate::{
+    Runtime,
+    call::Call,
+    engine::{self, Answer, Work},
+    error::{Error, ErrorKind},
+    execution::Execution,
+    key::{RecordId, Scope},
+    lease::Lease,
+    operation::Operation,
+    private::{KeySource, Supply},
+    state::Reason,
+    store::Outcome,
+};
+
+/// Proof that a handler's return type can be replayed.
+#[must_use]
+#[derive(Debug)]
+pub struct Witness<R>(pub(crate) fn(R) -> Response);
+
+/// What a request comes to before the store is asked.
+enum Prepared {
+    /// No key, and none is needed.
+    Unprotected,
+    Protected(Call),
+    Refused(Error),
+}
+
+/// Runs the handler's body, or answers in its place.
+pub async fn handle<R, B, F>(
+    operation: &'static Operation,
+    incoming: Incoming,
+    scope: Scope,
+    key: KeySource,
+    witness: Witness<R>,
+    body: B,
+) -> Response
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: 'static,
+{
+    let runtime = incoming.runtime.clone();
+    match prepare(operation, &incoming, &scope, key).await {
+        Prepared::Unprotected => unprotected(&runtime, body, witness).await,
+        Prepared::Refused(error) => runtime.problem(&error),
+        Prepared::Protected(call) => {
+            let work = Detached { body, witness };
+            let answer = engine::run(&runtime, &call, work).await;
+            respond(&runtime, &call, incoming, answer).await
+        }
+    }
+}
+
+/// The typed part of the request was refused. Nothing is claimed; but a key that is already answered is answered
+/// again, since a deploy that tightens a type must not turn a due replay into a refusal.
+pub async fn rejected(
+    operation: &'static Operation,
+    incoming: Incoming,
+    scope: Scope,
+    key: KeySource,
+    rejection: Response,
+) -> Response {
+    if !matches!(incoming.content, Received::Bytes(_)) {
+        return rejection;
+    }
+    let runtime = incoming.runtime.clone();
+    match prepare(operation, &incoming, &scope, key).await {
+        Prepared::Unprotected => rejection,
+        Prepared::Refused(error) => runtime.problem(&error),
+        Prepared::Protected(call) => match engine::peek(&runtime, &call).await {
+            Some(answer) => respond(&runtime, &call, incoming, answer).await,
+            None => rejection,
+        },
+    }
+}
+
+async fn prepare(operation: &'static Operation, incoming: &Incoming, scope: &Scope, key: KeySource) -> Prepared {
+    let Received::Bytes(body) = &incoming.content else { return Prepared::Unprotected };
+    let record = match identify(operation, incoming, scope, key) {
+        Ok(Some(record)) => record,
+        Ok(None) => return Prepared::Unprotected,
+        Err(error) => return Prepared::Refused(error.with(|about| about.op = Some(operation.op))),
+    };
+    Prepared::Protected(call(operation, incoming, scope, record, body).await)
+}
+
+/// `None`: there is no key, and the operation allows that.
+fn identify(
+    operation: &'static Operation,
+    incoming: &Incoming,
+    scope: &Scope,
+    key: KeySource,
+) -> Result<Option<RecordId>, Error> {
+    let runtime = &incoming.runtime;
+    runtime.serves(operation)?;
+    let key = match key {
+        KeySource::Given(key) => return runtime.record(scope, operation.op, &key).map(Some),
+        KeySource::Header => {
+            let name = operation.header.map_or_else(|| Ok(runtime.config().http.header()), HeaderName::try_from);
+            let name = name
+                .map_err(|error| Error::new(ErrorKind::NotServed).with(|about| about.source = Some(Box::new(error))))?;
+            let lines = incoming.parts.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+            parse_key(lines, operation.key_format)
+        }
+    };
+    match key {
+        Ok(key) => Ok(Some(RecordId::new(&runtime.config().namespace, scope, operation.op, &key))),
+        Err(HeaderFault::Missing) if operation.optional => Ok(None),
+        Err(HeaderFault::Missing) => Err(Error::new(ErrorKind::MissingKey)),
+        Err(HeaderFault::Invalid(why)) => Err(Error::new(ErrorKind::InvalidKey).with(|about| about.detail = Some(why))),
+    }
+}
+
+async fn call(
+    operation: &'static Operation,
+    incoming: &Incoming,
+    scope: &Scope,
+    record: RecordId,
+    body: &Bytes,
+) -> Call {
+    let patience = incoming.runtime.rules(operation).patience;
+    Call {
+        operation,
+        record,
+        scope: scope.text(),
+        fingerprint: incoming.fingerprint(operation.payload, body).await,
+        patience: prefer_wait(incoming).map_or(patience, |wait| wait.min(patience)),
+    }
+}
+
+/// `Prefer: wait=5` (RFC 7240, section 4.3) may shorten a wait.
+fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
+    let lines = incoming.parts.headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let mut preferences = lines.flat_map(|line| line.split(',')).filter_map(|preference| preference.split(';').next());
+    preferences.find_map(|preference| {
+        let (name, seconds) = preference.split_once('=')?;
+        let seconds = seconds.trim().trim_matches('"').parse().ok()?;
+        name.trim().eq_ignore_ascii_case("wait").then(|| Duration::from_secs(seconds))
+    })
+}
+
+async fn respond(runtime: &Runtime, call: &Call, incoming: Incoming, answer: Answer<Response>) -> Response {
+    let error = match answer {
+        Answer::Ran { value, recorded: true } => return value,
+        Answer::Ran { value, recorded: false } => return with_status(value, "unrecorded"),
+        Answer::Refused(error) if !shows_a_result(error.kind()) => error,
+        _ if !may_see(runtime, call, incoming).await => call.error(ErrorKind::ReplayForbidden),
+        Answer::Refused(error) => error,
+        Answer::Replay(stored) => match reply::replay(&stored) {
+            Ok(response) => return response,
+            Err(error) => {
+                tracing::error!(target: "idem::engine", op = call.operation.op, record = call.record.short(), "the stored response cannot be read");
+                Error::from_store(error).with(|about| about.record = Some(call.record))
+            }
+        },
+    };
+    runtime.problem(&error)
+}
+
+/// These tell what became of an earlier request, links included.
+fn shows_a_result(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ResultUnavailable | ErrorKind::Expired)
+}
+
+async fn may_see(runtime: &Runtime, call: &Call, incoming: Incoming) -> bool {
+    match &runtime.config().http.authorize_replay {
+        Some(ask) => ask(Replaying { op: call.operation.op, record: call.record, request: incoming.parts }).await,
+        None => true,
+    }
+}
+
+async fn unprotected<R, B, F>(runtime: &Runtime, body: B, witness: Witness<R>) -> Response
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
+    match body(&mut Supply::new(Execution::unprotected())) {
+        Ok(body) => with_status(witness.0(body.await), "ignored"),
+        Err(error) => runtime.problem(&error),
+    }
+}
+
+fn with_status(mut response: Response, status: &'static str) -> Response {
+    response.headers_mut().insert(STATUS, HeaderValue::from_static(status));
+    response
+}
+
+/// A handler's body on its own task: a caller who hangs up does not stop it.
+struct Detached<R, B> {
+    body: B,
+    witness: Witness<R>,
+}
+
+impl<R, B, F> Work for Detached<R, B>
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: 'static,
+{
+    type Value = Response;
+
+    async fn run(self, lease: Lease) -> Answer<Response> {
+        let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+        let task = async move {
+            let (outcome, response) = self.ended(&lease).await;
+            engine::settle(lease, outcome, response).await
+        };
+        // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
+        match runtime.on_its_own_task(task).await {
+            Some(answer) => answer,
+            None => Answer::Refused(call.error(ErrorKind::Panicked)),
+        }
+    }
+}
+
+impl<R, B, F> Detached<R, B>
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: 'static,
+{
+    async fn ended(self, lease: &Lease) -> (Outcome, Response) {
+        let (runtime, call) = (lease.runtime(), lease.call());
+        let execution = lease.start();
+        let http = &runtime.config().http;
+        let body = async {
+            match (self.body)(&mut Supply::new(execution.clone())) {
+                Ok(body) => {
+                    let response = self.witness.0(body.await);
+                    reply::capture(response, &execution, call.operation.client_errors, http).await
+                }
+                Err(error) => (Outcome::Released(Reason::Status), runtime.problem(&error)),
+            }
+        };
+        // The body is gone after a panic, so nothing of it can be seen in a broken state.
+        let body = AssertUnwindSafe(body).catch_unwind();
+        let limit = call.operation.timeout.unwrap_or(Duration::MAX);
+        let (kind, reason) = match tokio::time::timeout(limit, body).await {
+            Ok(Ok(ended)) => return ended,
+            Ok(Err(_panic)) => (ErrorKind::Panicked, Reason::Panic),
+            Err(_elapsed) => (ErrorKind::TimedOut, Reason::Timeout),
+        };
+        lease.cancelled().cancel();
+        (Outcome::InDoubt(reason), runtime.problem(&call.error(kind)))
+    }
+}

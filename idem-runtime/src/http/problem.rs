@@ -1,0 +1,201 @@
+//! Problem bodies (RFC 9457): one table from [`ErrorKind`] to what a client sees.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use super::config::HttpConfig;
+use crate::{
+    Runtime,
+    error::{Error, ErrorKind},
+};
+
+/// What a client is told when its call was not run, as RFC 9457 has it. Clients branch on `type`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// A URI that ends in the slug: `…/#idempotency-key-reused`.
+    #[serde(rename = "type")]
+    pub type_uri: String,
+    /// The kind of problem, in words.
+    pub title: &'static str,
+    /// As the status line.
+    pub status: u16,
+    /// This problem, in words.
+    pub detail: String,
+    /// Where the key stands: `in_flight`, `completed`, `expired`, `in_doubt` or `unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// The operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub op: Option<&'static str>,
+    /// The record, as 32 hex digits: for support, and for `Runtime::resolve`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// A new key cannot make it happen twice.
+    pub safe_new_key: bool,
+    /// Whether to come back: `same-key`, `new-key`, `never`, or `operator` (a person must settle it first).
+    pub retry: &'static str,
+    /// The status of the first answer, where that cannot be sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_status: Option<u16>,
+    /// What providers call the operation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<ProviderLink>,
+    /// When it is worth coming back; sent as `Retry-After`, in whole seconds, rounded up.
+    #[serde(skip)]
+    pub retry_after: Option<Duration>,
+}
+
+/// A provider's id of the operation.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ProviderLink {
+    /// Whose id it is.
+    pub provider: String,
+    /// The id.
+    pub id: String,
+}
+
+/// A row of the table.
+struct Row {
+    slug: &'static str,
+    status: StatusCode,
+    title: &'static str,
+    state: Option<&'static str>,
+    retry: &'static str,
+    safe_new_key: bool,
+}
+
+#[rustfmt::skip] // a table is read by column
+fn row(kind: ErrorKind) -> Row {
+    let (slug, status, title, state, retry, safe_new_key) = match kind {
+        ErrorKind::MissingKey         => ("idempotency-key-missing", 400, "The request needs an idempotency key", None, "new-key", true),
+        ErrorKind::InvalidKey         => ("idempotency-key-invalid", 400, "The idempotency key is invalid", None, "new-key", true),
+        ErrorKind::Mismatch           => ("idempotency-key-reused", 422, "The idempotency key was used with another payload", None, "never", false),
+        ErrorKind::InProgress { .. }  => ("idempotency-in-progress", 409, "The first request with this key is in progress", Some("in_flight"), "same-key", false),
+        ErrorKind::InDoubt            => ("idempotency-outcome-unknown", 409, "The outcome of the first request is unknown", Some("in_doubt"), "operator", false),
+        ErrorKind::ResultUnavailable  => ("idempotency-result-unavailable", 410, "The result was not retained", Some("completed"), "never", false),
+        ErrorKind::Expired            => ("idempotency-result-expired", 410, "The result has expired", Some("expired"), "never", false),
+        ErrorKind::Unavailable { .. } => ("idempotency-store-unavailable", 503, "The idempotency store is unavailable", None, "same-key", true),
+        ErrorKind::TooLarge           => ("idempotency-request-too-large", 413, "The request body is too large", None, "never", true),
+        ErrorKind::Unreadable         => ("idempotency-request-unreadable", 400, "The request body could not be read", None, "same-key", true),
+        ErrorKind::TimedOut           => ("idempotency-body-timeout", 504, "The operation ran into its time limit", Some("in_doubt"), "operator", false),
+        ErrorKind::Panicked           => ("idempotency-body-panicked", 500, "The operation failed", Some("in_doubt"), "operator", false),
+        ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
+        ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
+        ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
+        ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
+        ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
+    };
+    Row { slug, status: StatusCode::from_u16(status).unwrap_or_default(), title, state, retry, safe_new_key }
+}
+
+/// The statuses whose problems name the record: those in which somebody may have to look for it.
+const NAMES_THE_RECORD: [u16; 5] = [202, 409, 410, 500, 504];
+
+impl Problem {
+    fn new(error: &Error, config: &HttpConfig) -> Self {
+        let (kind, about, row) = (error.kind(), error.about(), row(error.kind()));
+        let status = if kind == ErrorKind::Mismatch { config.mismatch_status } else { row.status };
+        let retry_after = match kind {
+            ErrorKind::InProgress { retry_after } | ErrorKind::Unavailable { retry_after } => Some(retry_after),
+            ErrorKind::Draining => Some(Duration::from_secs(1)),
+            _ => None,
+        };
+        let operation = about.record.filter(|_| NAMES_THE_RECORD.contains(&status.as_u16())).map(|id| id.to_string());
+        let links =
+            about.links.iter().map(|(provider, id)| ProviderLink { provider: provider.clone(), id: id.clone() });
+        Self {
+            type_uri: format!("{}{}", config.problem_base, row.slug),
+            title: row.title,
+            status: status.as_u16(),
+            detail: detail(error),
+            state: row.state,
+            op: about.op,
+            operation,
+            safe_new_key: row.safe_new_key && !about.body_ran,
+            retry: row.retry,
+            original_status: about.original_status,
+            links: links.collect(),
+            retry_after,
+        }
+    }
+
+    fn into_response(self, config: &HttpConfig) -> Response {
+        let (type_uri, retry_after) = (self.type_uri.clone(), self.retry_after);
+        let mut response = match &config.problem_response {
+            Some(format) => format(self),
+            None => {
+                let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                let mut response = (status, Json(self)).into_response();
+                let problem_json = HeaderValue::from_static("application/problem+json");
+                response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
+                response
+            }
+        };
+        let headers = response.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        if let Ok(link) = HeaderValue::try_from(format!("<{type_uri}>; rel=\"describedby\"")) {
+            headers.entry(header::LINK).or_insert(link);
+        }
+        if let Some(retry_after) = retry_after {
+            let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+            headers.entry(header::RETRY_AFTER).or_insert(seconds.into());
+        }
+        response
+    }
+}
+
+/// What a caller can make use of: never a source, which may name tables, files or hosts.
+fn detail(error: &Error) -> String {
+    let advice = match error.kind() {
+        ErrorKind::MissingKey => "Send a new, unique key, the same one on every retry of this action.",
+        ErrorKind::InvalidKey => "Send 1 to 255 visible ASCII characters, a UUID for instance.",
+        ErrorKind::Mismatch => "Use a new key for a new action, and the first payload for a retry.",
+        ErrorKind::InProgress { .. } => "Send the same request with the same key again.",
+        ErrorKind::InDoubt => {
+            "It may have taken effect and is not run again by itself. Do not use a new key: it could happen twice."
+        }
+        ErrorKind::ResultUnavailable => "The operation is settled; its answer cannot be sent again.",
+        ErrorKind::Expired => {
+            "The operation was settled; the retry came too late to be answered, and is not run again."
+        }
+        ErrorKind::Unavailable { .. } if error.about().body_ran => {
+            "The operation ran, but its outcome cannot be read. Send the same request with the same key again."
+        }
+        ErrorKind::Unavailable { .. } => "Nothing was run. Send the same request with the same key again.",
+        ErrorKind::Draining => "Nothing was run. Send the same request with the same key again.",
+        ErrorKind::TimedOut | ErrorKind::Panicked => "It may have taken effect and is not run again by itself.",
+        ErrorKind::TooLarge => "Nothing was run.",
+        ErrorKind::Unreadable => "Nothing was run. Send the whole request with the same key again.",
+        ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
+        ErrorKind::Conflict => "Look at the record again before deciding.",
+        ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
+    };
+    match error.about().detail {
+        Some(detail) => format!("{advice} ({detail})"),
+        None => advice.to_owned(),
+    }
+}
+
+impl Runtime {
+    /// The answer for an error, in this runtime's format.
+    pub(super) fn problem(&self, error: &Error) -> Response {
+        let config = &self.config().http;
+        Problem::new(error, config).into_response(config)
+    }
+}
+
+/// The problem with this crate's defaults. Inside of an annotated handler the runtime's own settings apply.
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let config = HttpConfig::default();
+        Problem::new(&self, &config).into_response(&config)
+    }
+}

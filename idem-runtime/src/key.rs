@@ -1,0 +1,308 @@
+//! Whose key it is, and which record it names: [`Key`], [`Scope`], [`RecordId`].
+//!
+//! Header text and expressions become a [`Key`] at the door; no raw key travels further, is stored, or reaches a log.
+
+use std::{borrow::Cow, fmt, rc::Rc, str::FromStr, sync::Arc};
+
+use sha2::{Digest, Sha256};
+
+/// A validated idempotency key: 1 to 1,024 bytes. Held only until the [`RecordId`] is derived from it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    /// The longest key in bytes, whatever its source. (A header carries at most 255.)
+    pub const MAX: usize = 1024;
+
+    /// # Errors
+    /// The reason in words, without the key, if it is empty or longer than [`Key::MAX`] bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, InvalidKey> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(InvalidKey("the key is empty")),
+            1..=Self::MAX => Ok(Self(bytes)),
+            _ => Err(InvalidKey("the key is longer than 1024 bytes")),
+        }
+    }
+}
+
+/// Eight hex digits of a digest: enough to find it in the logs, nothing to learn from.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest = Sha256::digest(&self.0);
+        write!(f, "Key(#{})", hex(&digest[..4]))
+    }
+}
+
+/// Why a key was refused. Never contains the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidKey(pub(crate) &'static str);
+
+/// A value that can be a key: `key = event.id` on the attribute.
+///
+/// Text and bytes are taken as they are, integers as decimal text, a `Uuid` hyphenated in lower case.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an idempotency key",
+    label = "`key` must be a string, bytes, an integer or a `Uuid`",
+    note = "implement `idem_runtime::KeyPart` for a type of your own"
+)]
+pub trait KeyPart {
+    /// The bytes of the key.
+    fn key_bytes(&self) -> Cow<'_, [u8]>;
+}
+
+/// A value that says whose key it is: `scope = "tenant"` on the attribute.
+///
+/// Implemented for strings, integers, `Uuid`, references and tuples; implement it for your own types by writing
+/// the parts that identify the acting principal (a tenant, an account: not a credential, which rotates).
+/// Deliberately not implemented for `Option`: a key without an owner would be shared by all callers.
+///
+/// ```
+/// # use idem_runtime::{ScopePart, ScopeWriter};
+/// struct Tenant { id: u64 }
+///
+/// impl ScopePart for Tenant {
+///     fn write_scope(&self, out: &mut ScopeWriter) {
+///         self.id.write_scope(out);
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say whose key it is",
+    label = "`scope` must be a string, an integer, a `Uuid`, a tuple of those, or implement `ScopePart`",
+    note = "for a type of your own, implement `idem_runtime::ScopePart` and write the part that identifies the caller"
+)]
+pub trait ScopePart {
+    /// Writes this value's parts, in order.
+    fn write_scope(&self, out: &mut ScopeWriter);
+}
+
+/// Collects the parts of a scope.
+#[derive(Debug, Default)]
+pub struct ScopeWriter {
+    digest_input: Vec<u8>,
+    text: String,
+}
+
+impl ScopeWriter {
+    /// Adds one part. Parts are length-prefixed in the identity, so `("a", "bc")` and `("ab", "c")` differ.
+    pub fn part(&mut self, part: &str) {
+        length_prefixed(&mut self.digest_input, part.as_bytes());
+        if self.digest_input.len() > part.len() + LENGTH {
+            self.text.push('/');
+        }
+        for c in part.chars() {
+            match c {
+                '%' => self.text.push_str("%25"),
+                '/' => self.text.push_str("%2F"),
+                '\0' => self.text.push_str("%00"), // no database takes it in text
+                c => self.text.push(c),
+            }
+        }
+    }
+}
+
+/// Whose key it is. Two scopes never see each other's records.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Scope {
+    digest_input: Vec<u8>,
+    text: Arc<str>,
+}
+
+impl Scope {
+    /// The scope that `part` writes.
+    pub fn of<T: ScopePart + ?Sized>(part: &T) -> Self {
+        let mut out = ScopeWriter::default();
+        part.write_scope(&mut out);
+        Self::from(out)
+    }
+
+    /// The parts joined by `/`, with `%`, `/` and NUL escaped: for operators, not for the identity.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+}
+
+impl From<ScopeWriter> for Scope {
+    fn from(out: ScopeWriter) -> Self {
+        Self { digest_input: out.digest_input, text: out.text.into() }
+    }
+}
+
+/// A scope can hold customer names, so logs get a digest.
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest = Sha256::digest(&self.digest_input);
+        write!(f, "Scope(#{})", hex(&digest[..4]))
+    }
+}
+
+/// The identity of a record: the first 16 bytes of SHA-256 over the length-prefixed namespace, scope, operation
+/// and key. Safe to show to the caller it belongs to; says nothing about the key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId([u8; 16]);
+
+impl RecordId {
+    /// The record that `key` names for `op` in `scope`.
+    #[must_use]
+    pub fn new(namespace: &str, scope: &Scope, op: &str, key: &Key) -> Self {
+        let mut input = Vec::with_capacity(128);
+        for part in [namespace.as_bytes(), &scope.digest_input, op.as_bytes(), &key.0] {
+            length_prefixed(&mut input, part);
+        }
+        let digest = Sha256::digest(&input);
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        Self(id)
+    }
+
+    /// The 16 bytes, as stores keep them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The first eight hex digits: what logs carry.
+    pub(crate) fn short(self) -> String {
+        hex(&self.0[..4])
+    }
+
+    /// The key for an external call made by this operation: SHA-256 over record, epoch and step as 64 hex digits.
+    /// Stable over re-runs of one epoch, and new once the key starts afresh.
+    pub(crate) fn provider_key(self, epoch: u32, step: &str) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update(epoch.to_be_bytes());
+        hash.update(step.as_bytes());
+        hex(&hash.finalize())
+    }
+}
+
+impl From<[u8; 16]> for RecordId {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+/// 32 hex digits.
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordId({self})")
+    }
+}
+
+/// Reads the 32 hex digits that [`Display`](fmt::Display) writes.
+impl FromStr for RecordId {
+    type Err = InvalidRecordId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(InvalidRecordId);
+        }
+        u128::from_str_radix(text, 16).map(|n| Self(n.to_be_bytes())).map_err(|_| InvalidRecordId)
+    }
+}
+
+/// The text is not the 32 hex digits of a [`RecordId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a record id is 32 hex digits")]
+pub struct InvalidRecordId;
+
+const LENGTH: usize = size_of::<u64>();
+
+fn length_prefixed(out: &mut Vec<u8>, part: &[u8]) {
+    out.extend_from_slice(&(part.len() as u64).to_be_bytes());
+    out.extend_from_slice(part);
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // writing to a String cannot fail
+        text
+    })
+}
+
+macro_rules! text_parts {
+    ($($ty:ty),*) => {$(
+        impl ScopePart for $ty {
+            fn write_scope(&self, out: &mut ScopeWriter) { out.part(self) }
+        }
+        impl KeyPart for $ty {
+            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self.as_bytes()) }
+        }
+    )*};
+}
+text_parts!(str, String, Cow<'_, str>);
+
+macro_rules! display_parts {
+    ($($ty:ty),*) => {$(
+        impl ScopePart for $ty {
+            fn write_scope(&self, out: &mut ScopeWriter) { out.part(&self.to_string()) }
+        }
+        impl KeyPart for $ty {
+            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Owned(self.to_string().into_bytes()) }
+        }
+    )*};
+}
+display_parts!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, uuid::Uuid);
+
+macro_rules! pointer_parts {
+    ($($ty:ty),*) => {$(
+        impl<T: ScopePart + ?Sized> ScopePart for $ty {
+            fn write_scope(&self, out: &mut ScopeWriter) { (**self).write_scope(out) }
+        }
+        impl<T: KeyPart + ?Sized> KeyPart for $ty {
+            fn key_bytes(&self) -> Cow<'_, [u8]> { (**self).key_bytes() }
+        }
+    )*};
+}
+pointer_parts!(&T, &mut T, Box<T>, Arc<T>, Rc<T>);
+
+macro_rules! byte_keys {
+    ($($ty:ty),*) => {$(
+        impl KeyPart for $ty {
+            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self) }
+        }
+    )*};
+}
+byte_keys!([u8], Vec<u8>, bytes::Bytes);
+
+impl<const N: usize> KeyPart for [u8; N] {
+    fn key_bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self)
+    }
+}
+
+macro_rules! tuple_scopes {
+    ($($name:ident)+) => {
+        impl<$($name: ScopePart),+> ScopePart for ($($name,)+) {
+            #[allow(non_snake_case, reason = "one letter per part")]
+            fn write_scope(&self, out: &mut ScopeWriter) {
+                let ($($name,)+) = self;
+                $($name.write_scope(out);)+
+            }
+        }
+    };
+}
+tuple_scopes!(A);
+tuple_scopes!(A B);
+tuple_scopes!(A B C);
+tuple_scopes!(A B C D);
+tuple_scopes!(A B C D E);
+tuple_scopes!(A B C D E F);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! The owner's side of a claim: [`Lease`], and the one ticker that keeps all leases of a process alive.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
+
+use crate::{
+    Runtime,
+    call::Call,
+    execution::Execution,
+    key::RecordId,
+    state::Reason,
+    store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
+};
+
+mod ticker;
+
+pub(crate) use ticker::{GivenUp, Ticker};
+
+/// How long to wait before the store is asked again, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// A claim on its way. Dropped, it is given back, should the store have granted it.
+pub(crate) struct Claiming {
+    guard: Guard,
+}
+
+/// A granted claim, until its outcome is stored.
+///
+/// Dropping it is not an error but an outcome: what had not started is released, what had is held in doubt. The drop
+/// only leaves a note for the ticker; it never blocks.
+#[must_use = "dropping a lease gives the key back or holds it in doubt"]
+pub(crate) struct Lease {
+    guard: Guard,
+    owned: Owned,
+}
+
+/// What both have in common.
+struct Guard {
+    runtime: Runtime,
+    call: Call,
+    held: Arc<Held>,
+    /// Shutdown waits for every lease, whichever task it lives on.
+    _alive: TaskTrackerToken,
+}
+
+/// What the ticker needs of a lease. Its size does not grow with the body's age.
+pub(crate) struct Held {
+    record: RecordId,
+    attempt: Attempt,
+    began: Instant,
+    cancelled: CancellationToken,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    stage: Stage,
+    /// When the last claim or renewal that counted was sent, by the monotonic clock: the store's lease ends later
+    /// than this plus the length of a lease, never earlier.
+    renewed: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Sent; whether it counted is not known yet.
+    Claiming,
+    /// Granted; the body has not started.
+    Owned,
+    Running,
+    /// The outcome is being stored: no more renewals, so that a store that takes renewals but no outcomes cannot
+    /// hold the key for ever.
+    Finishing,
+    Over,
+}
+
+/// How a finish ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Stored,
+    /// The record is somebody else's by now.
+    Lost,
+    /// The store failed until the lease ended.
+    Unrecorded,
+}
+
+impl Claiming {
+    /// A claim that is about to be sent. The clock runs from here.
+    pub(crate) fn new(runtime: Runtime, call: Call) -> Self {
+        let began = Instant::now();
+        let held = Held {
+            record: call.record,
+            attempt: Attempt::random(),
+            began,
+            cancelled: CancellationToken::new(),
+            progress: Mutex::new(Progress { stage: Stage::Claiming, renewed: began }),
+        };
+        let alive = runtime.bodies().token();
+        Self { guard: Guard { runtime, call, held: Arc::new(held), _alive: alive } }
+    }
+
+    /// Sends the claim; once more, with the same attempt, if the reply is lost.
+    pub(crate) async fn send(self) -> Result<Result<Lease, Found>, StoreError> {
+        let Guard { runtime, call, held, .. } = &self.guard;
+        let claim = runtime.claim(call, held.attempt);
+        let claimed = match runtime.ask_one(runtime.store().claim(std::slice::from_ref(&claim))).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                warn(call, &error, "claim failed, sending it again");
+                tokio::time::sleep(RETRY.0).await;
+                held.progress().renewed = Instant::now();
+                runtime.ask_one(runtime.store().claim(&[claim])).await?
+            }
+        };
+        match claimed {
+            Claimed::Owner(owned) => {
+                held.progress().stage = Stage::Owned;
+                runtime.leases().hold(Arc::clone(held));
+                Ok(Ok(Lease { guard: self.guard, owned }))
+            }
+            Claimed::Found(found) => {
+                held.progress().stage = Stage::Over; // nothing to give back
+                Ok(Err(found))
+            }
+        }
+    }
+}
+
+impl Lease {
+    /// The body starts: from here on, an end without an outcome is a doubt.
+    pub(crate) fn start(&self) -> Execution {
+        let Guard { runtime, call, held, .. } = &self.guard;
+        held.progress().stage = Stage::Running;
+        let (attempt, attempts) = (held.attempt, self.owned.attempts);
+        tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "claimed", %attempt, attempts, record = held.record.short());
+        Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone())
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.guard.runtime
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.guard.call
+    }
+
+    pub(crate) fn cancelled(&self) -> &CancellationToken {
+        &self.guard.held.cancelled
+    }
+
+    /// Stores the outcome, and tries again until the lease ends: inside it nobody else can own the record.
+    pub(crate) async fn finish(self, outcome: Outcome) -> Settled {
+        let Guard { runtime, call, held, .. } = &self.guard;
+        let deadline = {
+            let mut progress = held.progress();
+            progress.stage = Stage::Finishing;
+            progress.renewed + runtime.leases().length
+        };
+        let finish = held.finish(outcome);
+        let settled = match store_until(deadline, &finish, runtime, call).await {
+            Ok(Finished::Stored { ttl_left }) => {
+                self.remember(&finish.outcome, ttl_left);
+                Settled::Stored
+            }
+            Ok(Finished::Lost) => Settled::Lost,
+            Err(_) => Settled::Unrecorded,
+        };
+        held.progress().stage = Stage::Over;
+        runtime.leases().let_go(held);
+        runtime.waiters().wake(call.record);
+        log(call, held.attempt, &finish.outcome, settled);
+        settled
+    }
+
+    fn remember(&self, outcome: &Outcome, ttl_left: Duration) {
+        let Guard { runtime, call, held, .. } = &self.guard;
+        let Outcome::Done(response) = outcome else { return };
+        runtime.pace().ran(call.operation.op, held.began.elapsed());
+        if response.body.is_some() {
+            let (response, fingerprint) = (response.clone(), call.fingerprint);
+            runtime.cache().keep(call.record, &Replay { response, fingerprint, ttl_left, is_final: true });
+        }
+    }
+}
+
+async fn store_until(
+    deadline: Instant,
+    finish: &Finish,
+    runtime: &Runtime,
+    call: &Call,
+) -> Result<Finished, StoreError> {
+    let mut pause = RETRY.0;
+    loop {
+        match runtime.ask_one(runtime.store().finish(std::slice::from_ref(finish))).await {
+            Ok(finished) => return Ok(finished),
+            Err(error) if Instant::now() + pause >= deadline => {
+                warn(call, &error, "outcome not stored");
+                return Err(error);
+            }
+            Err(error) => {
+                warn(call, &error, "outcome not stored yet, trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(RETRY.1);
+            }
+        }
+    }
+}
+
+fn warn(call: &Call, error: &StoreError, what: &'static str) {
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(target: "idem::engine", op = call.operation.op, record = call.record.short(), error, "{what}");
+}
+
+fn log(call: &Call, attempt: Attempt, outcome: &Outcome, settled: Settled) {
+    let (op, record) = (call.operation.op, call.record.short());
+    match (settled, outcome) {
+        (Settled::Unrecorded, _) => {
+            tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, record, "the outcome could not be stored before the lease ended; the key is in doubt");
+        }
+        (Settled::Lost, _) => {
+            tracing::warn!(target: "idem::engine", op, outcome = "fenced", %attempt, record, "the lease was lost; serving what is stored");
+        }
+        (Settled::Stored, Outcome::InDoubt(reason)) => {
+            tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, record, "the outcome is unknown; the key is held");
+        }
+        (Settled::Stored, outcome) => {
+            tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, record);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let stage = std::mem::replace(&mut self.held.progress().stage, Stage::Over);
+        let left = match stage {
+            Stage::Over => return,
+            Stage::Claiming | Stage::Owned => Outcome::Released(Reason::Cancelled),
+            Stage::Running if std::thread::panicking() => Outcome::InDoubt(Reason::Panic),
+            Stage::Running => Outcome::InDoubt(Reason::Cancelled),
+            Stage::Finishing => Outcome::InDoubt(Reason::Store), // the process is being torn down under us
+        };
+        self.held.cancelled.cancel();
+        self.runtime.leases().let_go(&self.held);
+        self.runtime.leases().leave(Left {
+            finish: self.held.finish(left),
+            until: Instant::now() + self.runtime.leases().length,
+            may_not_be_there_yet: stage == Stage::Claiming,
+        });
+    }
+}
+
+impl Held {
+    fn finish(&self, outcome: Outcome) -> Finish {
+        Finish { record: self.record, attempt: self.attempt, outcome }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An outcome that a dropped lease could not store itself.
+struct Left {
+    finish: Finish,
+    /// From then on the record is in doubt anyway.
+    until: Instant,
+    /// The claim's reply was lost, so the claim may still be on its way: a finish that finds nothing is tried again.
+    may_not_be_there_yet: bool,
+}
+
+/// All leases of this process.
+pub(crate) struct Leases {
+    length: Duration,
+    held: Mutex<HashMap<Attempt, Arc<Held>>>,
+    left: Mutex<Vec<Left>>,
+    somebody_left: Notify,
+}
+
+impl Leases {
+    pub(crate) fn new(length: Duration) -> Self {
+        Self { length, held: Mutex::default(), left: Mutex::default(), somebody_left: Notify::new() }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Attempt, Arc<Held>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold(&self, held: Arc<Held>) {
+        self.held().insert(held.attempt, held);
+    }
+
+    fn let_go(&self, held: &Held) {
+        self.held().remove(&held.attempt);
+    }
+
+    fn leave(&self, left: Left) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(left);
+        self.somebody_left.notify_one();
+    }
+}
+
+impl Runtime {
+    fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
+        let rules = self.rules(call.operation);
+        Claim {
+            record: call.record,
+            scope: Arc::clone(&call.scope),
+            op: call.operation.op,
+            attempt,
+            fingerprint: call.fingerprint,
+            lease: self.leases().length,
+            ttl: rules.ttl,
+            guard: rules.guard,
+            rerun: false,
+        }
+    }
+}

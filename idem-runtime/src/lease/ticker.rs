@@ -1,0 +1,136 @@
+//! The one task that renews leases and writes down what dropped leases left behind.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Held, Leases, Stage};
+use crate::{
+    state::Reason,
+    store::{Finish, Finished, Outcome, Renewal, Renewed, Store},
+};
+
+pub(crate) struct Ticker {
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// What happened to the bodies that were still there when the time for shutdown was up.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct GivenUp {
+    pub(crate) in_doubt: usize,
+    pub(crate) released: usize,
+}
+
+impl Ticker {
+    /// Runs until `stop`. Six ticks a lease, so that a body older than a third of its lease is renewed in good time
+    /// and a shorter one never is.
+    pub(crate) async fn run(self) {
+        let every = self.leases.length / 6;
+        loop {
+            let stopped = tokio::select! {
+                () = self.stop.cancelled() => true,
+                () = self.leases.somebody_left.notified() => false,
+                () = tokio::time::sleep(every) => false,
+            };
+            self.write_what_was_left().await;
+            if stopped {
+                return;
+            }
+            self.renew().await;
+        }
+    }
+
+    async fn write_what_was_left(&self) {
+        let left = std::mem::take(&mut *self.leases.left.lock().unwrap_or_else(PoisonError::into_inner));
+        if left.is_empty() {
+            return;
+        }
+        let finishes: Vec<Finish> = left.iter().map(|left| left.finish.clone()).collect();
+        let finished = match timeout(self.leases.length, self.store.finish(&finishes)).await {
+            Ok(Ok(finished)) => finished,
+            failed => {
+                tracing::warn!(target: "idem::engine", ?failed, count = left.len(), "dropped leases not written yet, trying again");
+                Vec::new()
+            }
+        };
+        let now = Instant::now();
+        let mut finished = finished.into_iter();
+        let again = left.into_iter().filter(|left| {
+            let settled = match finished.next() {
+                Some(Finished::Stored { .. }) => true,
+                Some(Finished::Lost) => !left.may_not_be_there_yet,
+                None => false,
+            };
+            !settled && now < left.until
+        });
+        // Not through `leave`: its wake-up would make this a busy loop.
+        self.leases.left.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
+    }
+
+    async fn renew(&self) {
+        let due = self.due();
+        if due.is_empty() {
+            return;
+        }
+        let renewals: Vec<Renewal> =
+            due.iter().map(|held| Renewal { record: held.record, attempt: held.attempt }).collect();
+        let sent = Instant::now();
+        let length = self.leases.length;
+        match timeout(length / 3, self.store.renew(&renewals, length)).await {
+            Ok(Ok(renewed)) => {
+                for (held, renewed) in due.iter().zip(renewed) {
+                    match renewed {
+                        Renewed::Held => held.progress().renewed = sent,
+                        Renewed::Busy => {}
+                        Renewed::Lost => held.cancelled.cancel(),
+                    }
+                }
+            }
+            failed => {
+                tracing::warn!(target: "idem::engine", ?failed, count = due.len(), "leases not renewed, trying again");
+            }
+        }
+        for held in due.iter().filter(|held| held.progress().renewed + length <= Instant::now()) {
+            held.cancelled.cancel();
+        }
+    }
+
+    fn due(&self) -> Vec<Arc<Held>> {
+        let third = self.leases.length / 3;
+        let due = |held: &&Arc<Held>| {
+            let progress = held.progress();
+            matches!(progress.stage, Stage::Owned | Stage::Running) && progress.renewed.elapsed() >= third
+        };
+        self.leases.held().values().filter(due).cloned().collect()
+    }
+}
+
+impl Leases {
+    /// Shutdown's time is up. What had not started is released; what had is in doubt at once, without waiting for
+    /// its lease. A body that ends after all may still store its outcome.
+    pub(crate) async fn give_up(&self, store: &dyn Store) -> GivenUp {
+        let (mut given_up, mut finishes) = (GivenUp::default(), Vec::new());
+        for held in self.held().values() {
+            let outcome = match held.progress().stage {
+                Stage::Running | Stage::Finishing => Outcome::InDoubt(Reason::Shutdown),
+                Stage::Owned => Outcome::Released(Reason::Shutdown),
+                Stage::Claiming | Stage::Over => continue,
+            };
+            match outcome {
+                Outcome::Released(_) => given_up.released += 1,
+                _ => given_up.in_doubt += 1,
+            }
+            held.cancelled.cancel();
+            finishes.push(held.finish(outcome));
+        }
+        if !finishes.is_empty()
+            && let Err(error) = store.finish(&finishes).await
+        {
+            tracing::error!(target: "idem::engine", error = &error as &dyn std::error::Error, count = finishes.len(), "bodies still running at shutdown could not be marked; their leases will end");
+        }
+        given_up
+    }
+}

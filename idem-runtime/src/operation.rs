@@ -1,0 +1,179 @@
+//! What one annotation says, and the registry of all of them.
+
+use std::time::Duration;
+
+/// What `#[idempotent(..)]` says about one operation. Built by the attribute in a `static`; `None` means that the
+/// runtime's default applies.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    pub(crate) op: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) place: Place,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) refuse_late: Option<Duration>,
+    pub(crate) header: Option<&'static str>,
+    pub(crate) optional: bool,
+    pub(crate) key_format: KeyFormat,
+    pub(crate) payload: PayloadRule,
+    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) client_errors: ClientErrors,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Where an annotation stands. Two annotations at one place are one: an attribute above ours may emit the item again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// As `file!()`.
+    pub file: &'static str,
+    /// As `line!()`.
+    pub line: u32,
+    /// As `column!()`.
+    pub column: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// What carries the annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An axum handler.
+    Handler,
+    /// A plain function or method.
+    Function,
+}
+
+/// What a key must look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyFormat {
+    /// 1 to 255 visible ASCII characters.
+    #[default]
+    Any,
+    /// A hyphenated UUID, compared in lower case.
+    Uuid,
+}
+
+/// What "the same payload" means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PayloadRule {
+    /// Path parameter values, query, media type and the canonical body.
+    #[default]
+    Whole,
+    /// As `Whole`, but the body byte for byte.
+    Raw,
+    /// Path parameter values and the members that these JSON pointers name.
+    Fields(&'static [&'static str]),
+    /// The key alone decides.
+    None,
+}
+
+/// What a duplicate gets while the first run is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum InFlight {
+    /// 409 with `Retry-After`, at once.
+    #[default]
+    Reject,
+    /// Wait this long for the first run's answer, then 409.
+    Wait(Duration),
+}
+
+/// What happens to a 4xx of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ClientErrors {
+    /// Nothing is stored; the same or a corrected payload runs.
+    #[default]
+    Release,
+    /// Replayed this long to the same payload; a corrected one runs.
+    Keep(Duration),
+    /// Final, as a success is.
+    Store,
+}
+
+/// For the attribute's expansion: everything here is `const`, so an annotation costs nothing at run time.
+#[doc(hidden)]
+impl Operation {
+    #[must_use]
+    pub const fn new(op: &'static str, kind: Kind, place: Place) -> Self {
+        Self {
+            op,
+            kind,
+            place,
+            ttl: None,
+            refuse_late: None,
+            header: None,
+            optional: false,
+            key_format: KeyFormat::Any,
+            payload: PayloadRule::Whole,
+            in_flight: None,
+            client_errors: ClientErrors::Release,
+            timeout: None,
+        }
+    }
+
+    #[must_use]
+    pub const fn ttl(self, seconds: u64) -> Self {
+        Self { ttl: Some(Duration::from_secs(seconds)), ..self }
+    }
+
+    #[must_use]
+    pub const fn refuse_late(self, seconds: u64) -> Self {
+        Self { refuse_late: Some(Duration::from_secs(seconds)), ..self }
+    }
+
+    #[must_use]
+    pub const fn header(self, name: &'static str) -> Self {
+        Self { header: Some(name), ..self }
+    }
+
+    #[must_use]
+    pub const fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+
+    #[must_use]
+    pub const fn key_format(self, key_format: KeyFormat) -> Self {
+        Self { key_format, ..self }
+    }
+
+    #[must_use]
+    pub const fn payload(self, payload: PayloadRule) -> Self {
+        Self { payload, ..self }
+    }
+
+    #[must_use]
+    pub const fn in_flight(self, in_flight: InFlight) -> Self {
+        Self { in_flight: Some(in_flight), ..self }
+    }
+
+    #[must_use]
+    pub const fn client_errors(self, client_errors: ClientErrors) -> Self {
+        Self { client_errors, ..self }
+    }
+
+    #[must_use]
+    pub const fn timeout(self, seconds: u64) -> Self {
+        Self { timeout: Some(Duration::from_secs(seconds)), ..self }
+    }
+}
+
+/// An annotation of this program.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Registered(pub &'static Operation);
+inventory::collect!(Registered);
+
+/// Every annotation of this program, each place once.
+pub(crate) fn registered() -> Vec<&'static Operation> {
+    let mut all: Vec<&'static Operation> = Vec::new();
+    for &Registered(operation) in inventory::iter::<Registered> {
+        if !all.iter().any(|known| known.op == operation.op && known.place == operation.place) {
+            all.push(operation);
+        }
+    }
+    all
+}

@@ -1,0 +1,74 @@
+//! What each problem means, and what a client does about it.
+//!
+//! Every refusal is an `application/problem+json` body (RFC 9457) whose `type` ends in one of the slugs below. Branch
+//! on the slug, never on `title` or `detail`. The other members: `status`; `state` (where the key stands); `op` (the
+//! operation); `operation` (the record, for support); `safe_new_key` (whether a new key could make it happen
+//! twice); `retry` (`same-key`, `new-key`, `never`, or `operator`: a person must settle it first). `Retry-After` is in
+//! whole seconds. Responses that are no problems may say `Idempotent-Replayed: true` (the first answer, again) or
+//! `Idempotency-Status: ignored` (the request ran unprotected) or `unrecorded` (it ran, but a retry will not be
+//! answered).
+//!
+//! # Before anything has run
+//!
+//! ## idempotency-key-missing
+//! 400, `new-key`. The operation needs a key. Make one per action (a random UUID) and send it on every retry of that
+//! action.
+//!
+//! ## idempotency-key-invalid
+//! 400, `new-key`. The key is empty, longer than 255 characters, repeated, or has characters beyond visible ASCII; or
+//! it is a word like `undefined` that a program sends when it has lost its key.
+//!
+//! ## idempotency-request-too-large
+//! 413, `never`. The body is longer than the service takes.
+//!
+//! ## idempotency-request-unreadable
+//! 400, `same-key`. The body broke off or took too long. Send all of it again.
+//!
+//! ## idempotency-store-unavailable
+//! 503 with `Retry-After`, `same-key`. The service cannot look the key up. Nothing was run, unless `safe_new_key` is
+//! false: then it ran, and a later retry is told the outcome.
+//!
+//! ## idempotency-draining
+//! 503 with `Retry-After`, `same-key`. The service is shutting down; another instance will answer.
+//!
+//! # The key is known
+//!
+//! ## idempotency-key-reused
+//! 422 (or 409 or 400, as the service chooses), `never`. The key belongs to a request with another payload. A retry
+//! sends the first payload; a new action takes a new key.
+//!
+//! ## idempotency-in-progress
+//! 409 with `Retry-After`, `same-key`. The first request still runs.
+//!
+//! ## idempotency-outcome-unknown
+//! 409, `operator`. The first request broke off where it may already have taken effect. It is not run again by
+//! itself. Do not use a new key: it could happen twice.
+//!
+//! ## idempotency-result-unavailable
+//! 410, `never`. The operation is settled, but its answer cannot be sent again: it was too large or a stream to
+//! store, or an operator voided the operation. `original_status` and `links` say what is known.
+//!
+//! ## idempotency-result-expired
+//! 410, `never`. The answer's time is over, and the retry comes too late to be run.
+//!
+//! ## idempotency-replay-forbidden
+//! 403, `never`. The caller may no longer see the stored answer.
+//!
+//! # The first request itself broke off
+//!
+//! ## idempotency-body-timeout
+//! 504, `operator`. The operation ran into its time limit; as outcome-unknown.
+//!
+//! ## idempotency-body-panicked
+//! 500, `operator`. The operation failed half-way; as outcome-unknown.
+//!
+//! # Faults of the service
+//!
+//! ## idempotency-conflict
+//! 409, `never`. Only for operators: a record was not in the state in which it was seen.
+//!
+//! ## idempotency-not-served
+//! 500, `never`. The operation is mounted in a program whose runtime was told to leave it out.
+//!
+//! ## idempotency-store-unreadable
+//! 500, `operator`. The stored record is damaged.

@@ -1,0 +1,290 @@
+//! [`Runtime`]: one per process and store, in every handler's state.
+
+mod builder;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use self::builder::Config;
+pub use self::builder::{BuildError, Builder, Fault};
+use crate::{
+    cache::Cache,
+    error::{Error, ErrorKind},
+    key::{InvalidKey, Key, RecordId, Scope, ScopePart},
+    lease::{GivenUp, Leases, Ticker},
+    observe::Pace,
+    operation::{InFlight, Kind, Operation, registered},
+    store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
+    wait::{Limits, Waiters},
+};
+
+/// Keeps the promise of every annotated operation of this process. Cheap to clone; put it into the router's state.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use idem_runtime::{MemoryStore, Runtime};
+///
+/// let runtime = Runtime::builder(MemoryStore::volatile()).namespace("payments").build().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    config: Config,
+    cache: Arc<Cache>,
+    leases: Arc<Leases>,
+    waiters: Arc<Waiters>,
+    pace: Pace,
+    /// Claims, bodies and completions: what shutdown waits for.
+    bodies: TaskTracker,
+    /// The ticker and the poll for waiters: what shutdown stops.
+    background: TaskTracker,
+    draining: CancellationToken,
+    /// Stops the ticker, at the latest when the last `Runtime` is gone.
+    stop: CancellationToken,
+    _stop_when_gone: DropGuard,
+}
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "says whether anything was left in doubt"]
+pub struct Drained {
+    /// Every body ended within the limit, and its outcome is stored.
+    pub completed: bool,
+    /// Bodies that were still running; their keys are in doubt.
+    pub in_doubt: usize,
+    /// Claims whose bodies had not started; their keys are free.
+    pub released: usize,
+}
+
+/// What applies to one operation: its annotation over the builder's defaults.
+pub(crate) struct Rules {
+    pub(crate) ttl: Duration,
+    pub(crate) guard: Duration,
+    pub(crate) patience: Duration,
+}
+
+impl Runtime {
+    /// Starts the configuration of a runtime over this store.
+    pub fn builder(store: impl Store) -> Builder {
+        Builder::new(Arc::new(store))
+    }
+
+    fn start(store: Arc<dyn Store>, config: Config) -> Self {
+        let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
+        let background = TaskTracker::new();
+        let cache = Arc::new(Cache::new(config.cache_bytes));
+        let leases = Arc::new(Leases::new(config.lease));
+        let limits = Limits {
+            per_record: config.waiters_per_key,
+            per_process: config.waiters,
+            store_timeout: config.store_timeout,
+        };
+        let waiters =
+            Waiters::new(limits, Arc::clone(&store), Arc::clone(&cache), draining.clone(), background.clone());
+        let ticker = Ticker { leases: Arc::clone(&leases), store: Arc::clone(&store), stop: stop.clone() };
+        background.spawn(ticker.run());
+        let inner = Inner {
+            store,
+            config,
+            cache,
+            leases,
+            waiters,
+            pace: Pace::default(),
+            bodies: TaskTracker::new(),
+            background,
+            draining,
+            _stop_when_gone: stop.clone().drop_guard(),
+            stop,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Reads the record that `key` names for `op` in `scope`. `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidKey`] for a key that no request could have; [`ErrorKind::Unavailable`] or
+    /// [`ErrorKind::Store`] if the store cannot tell.
+    ///
+    /// # Cancel safety
+    /// Reads only; drop it at will.
+    pub async fn find(&self, op: &str, scope: impl ScopePart + Send, key: &str) -> Result<Option<Record>, Error> {
+        let record = self.record(&Scope::of(&scope), op, key.as_bytes())?;
+        self.ask(self.store().find(record)).await.map_err(Error::from_store)
+    }
+
+    /// Settles a record whose outcome is in doubt, and writes down who did it and why.
+    ///
+    /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
+    /// is changed. Every retry gets what is settled here, and the first run, should it still be alive, cannot
+    /// overwrite it. [`Resolution::Release`] lets the next retry run; it is refused while the first run could
+    /// still act: until the body has ended by its own report, or its lease ended longer ago than `quarantine`
+    /// (and than the operation's `timeout`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] if the record is not in doubt, has another fence, does not exist, or may not be
+    /// released yet, or if the answer is of the wrong kind for the operation; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
+    ///
+    /// # Cancel safety
+    /// Dropped before it is done, the record may or may not be settled.
+    pub async fn resolve(&self, id: RecordId, seen: Fence, how: Resolution, by: Audit) -> Result<Record, Error> {
+        let about = |error: Error| error.with(|about| about.record = Some(id));
+        let unavailable = |error| about(Error::from_store(error));
+        let Some(record) = self.ask(self.store().find(id)).await.map_err(unavailable)? else {
+            return Err(about(Error::new(ErrorKind::Conflict)));
+        };
+        let operation = registered().into_iter().find(|operation| operation.op == record.op);
+        if let (Some(operation), Resolution::Complete(response)) = (operation, &how) {
+            let is_http = response.status.is_some();
+            if is_http != (operation.kind == Kind::Handler) {
+                let detail =
+                    "a handler is completed with `StoredResponse::http`, a function with `StoredResponse::value`";
+                return Err(about(Error::new(ErrorKind::Conflict)).with(|about| about.detail = Some(detail)));
+            }
+        }
+        let timeout = operation.and_then(|operation| operation.timeout);
+        let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
+        let resolve = Resolve { record: id, seen, to: how, quarantine, by };
+        if !self.ask(self.store().resolve(&resolve)).await.map_err(unavailable)? {
+            return Err(about(Error::new(ErrorKind::Conflict)));
+        }
+        self.waiters().wake(id);
+        let settled = self.ask(self.store().find(id)).await.map_err(unavailable)?;
+        settled.ok_or_else(|| about(Error::new(ErrorKind::Conflict)))
+    }
+
+    /// Stops taking new claims: they get 503 `idempotency-draining`. Replays are still served, bodies go on, and
+    /// waiting duplicates are answered at once. Call it in the future that tells the server to shut down.
+    pub fn start_draining(&self) {
+        self.inner.draining.cancel();
+    }
+
+    /// Waits up to `limit` for bodies that still run (a server's graceful shutdown does not: they are detached from
+    /// their connections), then settles the rest: what has not started is released, what has is in doubt at once,
+    /// so that its recovery need not wait for a lease. Leases are renewed until then.
+    ///
+    /// Call it last, when the server has stopped; afterwards this runtime takes no more claims.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is done, bodies go on, but nothing is settled; call it again.
+    pub async fn shutdown(&self, limit: Duration) -> Drained {
+        self.start_draining();
+        self.inner.bodies.close();
+        let completed = timeout(limit, self.inner.bodies.wait()).await.is_ok();
+        let store_timeout = self.config().store_timeout;
+        let given_up = match completed {
+            true => GivenUp::default(),
+            false => timeout(store_timeout, self.leases().give_up(&*self.inner.store)).await.unwrap_or_default(),
+        };
+        self.inner.background.close();
+        self.inner.stop.cancel();
+        if timeout(store_timeout, self.inner.background.wait()).await.is_err() {
+            tracing::warn!(target: "idem::engine", "background tasks did not stop in time");
+        }
+        Drained { completed, in_doubt: given_up.in_doubt, released: given_up.released }
+    }
+
+    pub(crate) fn record(&self, scope: &Scope, op: &str, key: &[u8]) -> Result<RecordId, Error> {
+        let key = Key::new(key)
+            .map_err(|InvalidKey(why)| Error::new(ErrorKind::InvalidKey).with(|about| about.detail = Some(why)))?;
+        Ok(RecordId::new(&self.config().namespace, scope, op, &key))
+    }
+
+    /// # Errors
+    /// [`ErrorKind::NotServed`], if the builder said so.
+    pub(crate) fn serves(&self, operation: &Operation) -> Result<(), Error> {
+        if (self.config().serves)(operation.op) {
+            return Ok(());
+        }
+        tracing::error!(target: "idem::engine", op = operation.op, namespace = self.config().namespace, "this runtime's `serve_only` leaves the operation out, but a request for it came in");
+        Err(Error::new(ErrorKind::NotServed).with(|about| about.op = Some(operation.op)))
+    }
+
+    pub(crate) fn rules(&self, operation: &Operation) -> Rules {
+        let config = self.config();
+        let ttl = operation.ttl.unwrap_or(config.ttl);
+        let patience = match operation.in_flight.unwrap_or(config.in_flight) {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(limit) => limit,
+        };
+        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience }
+    }
+
+    /// A store's answer, within `store_timeout`.
+    pub(crate) async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        match timeout(self.config().store_timeout, verb).await {
+            Ok(answer) => answer,
+            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
+        }
+    }
+
+    /// As [`ask`](Self::ask), for a slice of one.
+    pub(crate) async fn ask_one<T>(
+        &self,
+        verb: impl Future<Output = Result<Vec<T>, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let mut answers = self.ask(verb).await?;
+        answers.pop().ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt, "the store answered nothing"))
+    }
+
+    /// Runs to its end even if the caller leaves. `None` if it panicked.
+    pub(crate) async fn on_its_own_task<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        use tracing::Instrument;
+        self.bodies().spawn(future.in_current_span()).await.ok()
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.inner.cache
+    }
+
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        &self.inner.leases
+    }
+
+    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
+        &self.inner.waiters
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.inner.pace
+    }
+
+    pub(crate) fn bodies(&self) -> &TaskTracker {
+        &self.inner.bodies
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.draining.is_cancelled()
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("namespace", &self.config().namespace)
+            .field("bodies", &self.bodies().len())
+            .field("draining", &self.is_draining())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,245 @@
+//! Configures a [`Runtime`], and finds every fault of configuration and annotations at once.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::Runtime;
+#[cfg(feature = "axum")]
+use crate::http::HttpConfig;
+use crate::{
+    operation::{ClientErrors, InFlight, Operation, registered},
+    store::Store,
+};
+
+/// The longest replay window, and with it the longest duration anywhere.
+const MAX_TTL: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
+const MIN_TTL: Duration = Duration::from_secs(1);
+const MIN_LEASE: Duration = Duration::from_secs(1);
+const MAX_NAMESPACE: usize = 64;
+
+pub(crate) struct Config {
+    pub(crate) namespace: String,
+    pub(crate) ttl: Duration,
+    pub(crate) in_flight: InFlight,
+    pub(crate) lease: Duration,
+    pub(crate) quarantine: Duration,
+    pub(crate) store_timeout: Duration,
+    pub(crate) cache_bytes: u64,
+    pub(crate) waiters_per_key: usize,
+    pub(crate) waiters: usize,
+    pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    #[cfg(feature = "axum")]
+    pub(crate) http: HttpConfig,
+}
+
+/// Configures a [`Runtime`]. Every default can be read at its method.
+#[must_use = "a builder does nothing until `build()`"]
+pub struct Builder {
+    store: Arc<dyn Store>,
+    pub(crate) config: Config,
+}
+
+impl Builder {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        let config = Config {
+            namespace: String::new(),
+            ttl: Duration::from_secs(24 * 60 * 60),
+            in_flight: InFlight::Reject,
+            lease: Duration::from_secs(30),
+            quarantine: Duration::from_secs(10 * 60),
+            store_timeout: Duration::from_secs(5),
+            cache_bytes: 16 * 1024 * 1024,
+            waiters_per_key: 100,
+            waiters: 1000,
+            serves: Box::new(|_| true),
+            #[cfg(feature = "axum")]
+            http: HttpConfig::default(),
+        };
+        Self { store, config }
+    }
+
+    /// Which application this is: part of every record's identity, so that two applications can share a store.
+    /// Required; 1 to 64 bytes. Never change it: due retries would run again.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.config.namespace = namespace.into();
+        self
+    }
+
+    /// How long an answer is replayed where the annotation does not say: 1 s to 3650 days, default 24 h.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.ttl = ttl;
+        self
+    }
+
+    /// What a duplicate gets while the first run is under way, where the annotation does not say. Default:
+    /// [`InFlight::Reject`].
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.config.in_flight = in_flight;
+        self
+    }
+
+    /// How long an owner may be silent before its key is in doubt: a crash detector, not a limit for bodies, whose
+    /// leases are renewed. At least 1 s, default 30 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.config.lease = lease;
+        self
+    }
+
+    /// How long after the end of its lease a silent body may still act, so that nobody releases its key before.
+    /// Default 10 min.
+    pub fn quarantine(mut self, quarantine: Duration) -> Self {
+        self.config.quarantine = quarantine;
+        self
+    }
+
+    /// How long the store may take for one answer. Default 5 s.
+    pub fn store_timeout(mut self, limit: Duration) -> Self {
+        self.config.store_timeout = limit;
+        self
+    }
+
+    /// How many bytes of finished answers this process keeps, so that their replays touch no store; 0 is none.
+    /// Default 16 MiB.
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.config.cache_bytes = bytes;
+        self
+    }
+
+    /// How many duplicates may wait for one key and in this process; more get 409 at once. Default 100 and 1,000.
+    pub fn waiters(mut self, per_key: usize, per_process: usize) -> Self {
+        (self.config.waiters_per_key, self.config.waiters) = (per_key, per_process);
+        self
+    }
+
+    /// Which of the program's annotations this runtime serves: for several runtimes in one program, and for test
+    /// binaries in which one `op` stands twice. A call of another one is an error that names it.
+    pub fn serve_only(mut self, serves: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.config.serves = Box::new(serves);
+        self
+    }
+
+    /// Checks everything, and starts the runtime. Call it inside of a tokio runtime.
+    ///
+    /// # Errors
+    /// Every fault of configuration, annotations and store at once, each with what to do.
+    pub async fn build(self) -> Result<Runtime, BuildError> {
+        let mut faults = self.faults();
+        match tokio::time::timeout(self.config.store_timeout.max(MIN_LEASE), self.store.check()).await {
+            Ok(Ok(found)) => faults.extend(found.into_iter().map(Fault)),
+            Ok(Err(error)) => faults.push(Fault(format!("the store cannot be used: {}", Chain(&error)))),
+            Err(_) => faults.push(Fault("the store does not answer".to_owned())),
+        }
+        if faults.is_empty() { Ok(Runtime::start(self.store, self.config)) } else { Err(BuildError { faults }) }
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let config = &self.config;
+        let mut faults = Vec::new();
+        let mut check = |bad: bool, text: &str| {
+            if bad {
+                faults.push(Fault(text.to_owned()));
+            }
+        };
+        check(
+            config.namespace.is_empty() || config.namespace.len() > MAX_NAMESPACE,
+            "`namespace` is missing or longer than 64 bytes: write `.namespace(\"payments\")`",
+        );
+        check(!(MIN_TTL..=MAX_TTL).contains(&config.ttl), "`ttl` must be 1 s to 3650 days");
+        check(!(MIN_LEASE..=MAX_TTL).contains(&config.lease), "`lease` must be at least 1 s");
+        check(config.quarantine > MAX_TTL, "`quarantine` must be at most 3650 days");
+        check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
+        #[cfg(feature = "axum")]
+        faults.extend(config.http.faults().into_iter().map(Fault));
+        faults.extend(self.annotation_faults().into_iter().map(Fault));
+        faults
+    }
+
+    fn annotation_faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut served: Vec<&'static Operation> = Vec::new();
+        for operation in registered().into_iter().filter(|operation| (self.config.serves)(operation.op)) {
+            let place = operation.place;
+            if let Some(other) = served.iter().find(|other| other.op == operation.op) {
+                faults.push(format!(
+                    "`op = \"{}\"` stands at {} and at {place}: two operations cannot share their keys",
+                    operation.op, other.place
+                ));
+            }
+            served.push(operation);
+            faults.extend(self.rule_faults(operation).map(|rule| format!("`{}` at {place}: {rule}", operation.op)));
+        }
+        faults
+    }
+
+    /// Rules between an annotation and the builder's defaults; the attribute checks those within itself.
+    fn rule_faults(&self, operation: &Operation) -> impl Iterator<Item = &'static str> {
+        let config = &self.config;
+        let ttl = operation.ttl.unwrap_or(config.ttl);
+        let waits_too_long = match (operation.in_flight.unwrap_or(config.in_flight), operation.timeout) {
+            (InFlight::Wait(wait), Some(timeout)) => wait >= timeout,
+            _ => false,
+        };
+        let keeps_too_long = matches!(operation.client_errors, ClientErrors::Keep(window) if window > ttl);
+        let refuses_too_early = operation.refuse_late.is_some_and(|refuse_late| refuse_late < ttl);
+        [
+            (waits_too_long, "a duplicate would wait as long as `timeout` or longer"),
+            (keeps_too_long, "`client_errors = keep(..)` is longer than `ttl`"),
+            (refuses_too_early, "`refuse_late` is shorter than `ttl`"),
+        ]
+        .into_iter()
+        .filter_map(|(bad, rule)| bad.then_some(rule))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("namespace", &self.config.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Every reason why a runtime could not be built.
+#[derive(Debug)]
+pub struct BuildError {
+    faults: Vec<Fault>,
+}
+
+impl BuildError {
+    /// The faults, in no particular order; at least one.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the idempotency runtime cannot start:")?;
+        self.faults.iter().try_for_each(|fault| write!(f, "\n  - {fault}"))
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// One thing that must change before the runtime can start, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An error with all its sources, in one line.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}

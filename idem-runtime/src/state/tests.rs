@@ -1,0 +1,150 @@
+use super::*;
+
+const LIVE: Facts = Facts {
+    state: State::InFlight,
+    reason: None,
+    mine: false,
+    same_payload: true,
+    lease_over: false,
+    result_over: false,
+    guard_over: false,
+    quarantine_over: false,
+};
+const STATES: [State; 7] = [
+    State::InFlight,
+    State::Done,
+    State::Rejected,
+    State::Released,
+    State::InDoubt,
+    State::Resumable,
+    State::Unknown(99),
+];
+const EVENTS: [Event; 8] = [
+    Event::Claim { rerun: false },
+    Event::Claim { rerun: true },
+    Event::Complete,
+    Event::Reject,
+    Event::Release,
+    Event::Hold,
+    Event::ResolveDone,
+    Event::ResolveReleased,
+];
+
+/// Every combination of facts: 7 states × 2⁶ booleans × reasons.
+fn all_facts() -> impl Iterator<Item = Facts> {
+    let reasons = [None, Some(Reason::LeaseExpired), Some(Reason::Status), Some(Reason::Shutdown)];
+    STATES.into_iter().flat_map(move |state| {
+        reasons.into_iter().flat_map(move |reason| {
+            (0..64_u8).map(move |bits| Facts {
+                state,
+                reason,
+                mine: bits & 1 != 0,
+                same_payload: bits & 2 != 0,
+                lease_over: bits & 4 != 0,
+                result_over: bits & 8 != 0,
+                guard_over: bits & 16 != 0,
+                quarantine_over: bits & 32 != 0,
+            })
+        })
+    })
+}
+
+#[test]
+fn done_is_final_until_its_guard_ends() {
+    for facts in all_facts().filter(|f| f.state == State::Done) {
+        for event in EVENTS {
+            let moved = next(&facts, event);
+            let may = matches!(event, Event::Claim { .. }) && facts.guard_over;
+            assert_eq!(moved.is_some(), may, "{facts:?} {event:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_but_the_attempt_itself_ends_a_live_run() {
+    for facts in all_facts().filter(|f| f.state == State::InFlight && !f.lease_over && !f.mine) {
+        for event in EVENTS {
+            assert_eq!(next(&facts, event), None, "{facts:?} {event:?}");
+        }
+    }
+}
+
+#[test]
+fn in_doubt_is_left_only_by_its_own_attempt_or_an_operator() {
+    for facts in all_facts().filter(|f| f.state == State::InDoubt) {
+        for event in EVENTS {
+            let Some(to) = next(&facts, event) else { continue };
+            let own = facts.mine && matches!(event, Event::Complete | Event::Reject | Event::Release);
+            let operator = matches!(event, Event::ResolveDone | Event::ResolveReleased);
+            assert!(own || operator, "{facts:?} {event:?} {to:?}");
+        }
+    }
+}
+
+#[test]
+fn a_state_of_a_newer_version_is_never_moved() {
+    for facts in all_facts().filter(|f| f.state == State::Unknown(99)) {
+        assert!(EVENTS.iter().all(|&event| next(&facts, event).is_none()));
+        assert_eq!(claim(&facts, true), Verdict::Unknown);
+    }
+}
+
+#[test]
+fn clause_33_release_needs_an_ended_body_or_quarantine() {
+    let held = Facts { state: State::InDoubt, lease_over: true, ..LIVE };
+    let release = |facts: &Facts| next(facts, Event::ResolveReleased);
+    assert_eq!(release(&Facts { reason: Some(Reason::Status), ..held }), Some(State::Released));
+    for reason in [None, Some(Reason::LeaseExpired), Some(Reason::Shutdown), Some(Reason::Unknown(77))] {
+        assert_eq!(release(&Facts { reason, ..held }), None, "{reason:?}: the body may still act");
+        assert_eq!(release(&Facts { reason, quarantine_over: true, ..held }), Some(State::Released));
+    }
+    // A stale reason on a live row proves nothing.
+    assert_eq!(release(&Facts { reason: Some(Reason::Status), lease_over: true, ..LIVE }), None);
+}
+
+#[test]
+fn clause_03_a_mismatch_is_told_before_anything_else() {
+    for facts in all_facts().filter(|f| !f.same_payload && !matches!(f.state, State::Unknown(_))) {
+        let verdict = claim(&facts, false);
+        let fresh = matches!(verdict, Verdict::Take);
+        let own = facts.mine && facts.state == State::InFlight;
+        assert!(fresh || own || verdict == Verdict::Mismatch, "{facts:?} {verdict:?}");
+    }
+}
+
+#[test]
+fn a_claim_takes_exactly_what_may_be_taken() {
+    for facts in all_facts().filter(|f| !f.mine) {
+        for rerun in [false, true] {
+            let taken = claim(&facts, rerun) == Verdict::Take;
+            assert_eq!(taken, next(&facts, Event::Claim { rerun }).is_some(), "{facts:?}");
+        }
+    }
+    let expired = Facts { lease_over: true, ..LIVE };
+    assert_eq!(claim(&expired, false), Verdict::InDoubt(Reason::LeaseExpired), "held mode holds");
+    assert_eq!(claim(&expired, true), Verdict::Take);
+    assert_eq!(claim(&Facts { mine: true, ..LIVE }, false), Verdict::Mine, "a claim whose reply was lost");
+}
+
+#[test]
+fn clause_12_done_replays_then_refuses_then_runs_afresh() {
+    let done = Facts { state: State::Done, ..LIVE };
+    assert_eq!(claim(&done, false), Verdict::Answered);
+    assert_eq!(claim(&Facts { result_over: true, ..done }, false), Verdict::Expired);
+    assert_eq!(claim(&Facts { result_over: true, guard_over: true, ..done }, false), Verdict::Take);
+    for state in [State::InFlight, State::InDoubt] {
+        let old = Facts { state, result_over: true, guard_over: true, ..LIVE };
+        assert_ne!(claim(&old, false), Verdict::Take, "what is not settled never expires by ttl");
+    }
+}
+
+#[test]
+fn codes_are_read_back() {
+    for state in STATES {
+        assert_eq!(State::from_code(state.code()), state);
+    }
+    for code in 1..=12 {
+        assert_eq!(Reason::from_code(code).map(Reason::code), Some(code));
+    }
+    assert_eq!(Reason::from_code(0), None);
+}

@@ -1,0 +1,114 @@
+//! What the engine and the stores say to each other: the [`Store`] trait and its vocabulary.
+
+mod memory;
+mod row;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod words;
+
+use std::{sync::Arc, time::Duration};
+
+pub use self::memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
+pub use self::words::{
+    Attempt, Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record, Renewal,
+    Renewed, Replay, Resolution, Resolve, StoreError, StoreErrorKind, StoredResponse,
+};
+use crate::key::RecordId;
+
+/// Keeps the records. Implement it to bring another database.
+///
+/// Every verb that takes a slice answers with one entry per item, in order; a batch of one is the normal, quiet
+/// case. Within one slice no record occurs twice.
+///
+/// **Clock.** All deadlines are set and compared by the store's own clock, at one instant per verb.
+///
+/// **Durability.** When `claim` or `finish` returns, a crash of process or machine does not undo it.
+///
+/// **Cancel safety.** Dropping a verb's future leaves the store usable. What the verb would have done may or may
+/// not have happened.
+#[async_trait::async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Takes each record for its attempt, or says why not.
+    ///
+    /// *Atomicity:* looking and taking are one step, also against other processes: of many claims of one record
+    /// at most one becomes its owner. A claim that does not take writes nothing.
+    ///
+    /// *Returns* what [`state::claim`](crate::state::claim) says. Sent again with the same attempt, a claim that had
+    /// succeeded returns [`Claimed::Owner`] again.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again with the same attempt.
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError>;
+
+    /// What a claim would find, without claiming. `None` where a claim would be granted.
+    ///
+    /// *Atomicity:* one snapshot per record; writes nothing.
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError>;
+
+    /// Ends each attempt's run.
+    ///
+    /// *Atomicity:* compare-and-set on the attempt; state and answer appear together.
+    ///
+    /// *Returns* [`Finished::Lost`] and changes nothing where the record is no longer the attempt's. Sent again, a
+    /// finish that had succeeded succeeds again.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again.
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError>;
+
+    /// Ends each lease `lease` from now.
+    ///
+    /// *Atomicity:* compare-and-set on the attempt, per record.
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError>;
+
+    /// Records provider ids. Not fenced: a late link is evidence. The same link again changes nothing.
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError>;
+
+    /// Reads one record, with its links.
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError>;
+
+    /// Settles a record that its owner did not, and writes down who did it and why.
+    ///
+    /// *Atomicity:* compare-and-set on the fence; the old attempt is fenced off; state, answer and audit entry
+    /// appear together.
+    ///
+    /// *Returns* `false` and changes nothing where the fence is stale or
+    /// [`state::next`](crate::state::next) does not allow the move.
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError>;
+
+    /// Looks for what would break a promise: not migrated, not durable, read-only, a schema of a newer version.
+    ///
+    /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
+    async fn check(&self) -> Result<Vec<String>, StoreError>;
+}
+
+#[async_trait::async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        (**self).claim(claims).await
+    }
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        (**self).peek(peeks).await
+    }
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        (**self).finish(finishes).await
+    }
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        (**self).renew(renewals, lease).await
+    }
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        (**self).link(links).await
+    }
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        (**self).find(record).await
+    }
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        (**self).resolve(resolve).await
+    }
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        (**self).check().await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Records in this process's memory.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+
+use super::{
+    Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, Resolution,
+    Resolve, Store, StoreError, StoredResponse,
+    row::{Ending, Millis, Row},
+};
+use crate::{key::RecordId, state::State};
+
+/// Keeps records in memory, for tests and for trying things out. **All are lost when the process ends**, and other
+/// processes do not see them: a retry that arrives after a restart runs again. Nothing is ever removed.
+///
+/// Clones share their records. The clock is [`tokio::time::Instant`], so a test moves it by pausing tokio's time.
+/// No verb waits, so a dropped future has done nothing.
+#[derive(Clone)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    zero: Instant,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    fence: i64,
+    records: HashMap<RecordId, Kept>,
+    links: HashMap<RecordId, Vec<Link>>,
+    audit: Vec<(RecordId, Fence, State, State, Audit)>,
+}
+
+struct Kept {
+    row: Row,
+    op: &'static str,
+    response: Option<StoredResponse>,
+}
+
+impl MemoryStore {
+    /// An empty store. Its name says what it is: nothing in it survives the process.
+    #[must_use]
+    pub fn volatile() -> Self {
+        Self { shared: Arc::new(Shared { zero: Instant::now(), held: Mutex::default() }) }
+    }
+
+    /// The lock is what makes a verb atomic; time is read under it, so it never runs backwards.
+    fn lock(&self) -> (MutexGuard<'_, Held>, Millis) {
+        // No verb can panic half way through a change, so a poisoned lock guards sound records.
+        let held = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
+        (held, Millis(0).plus(self.shared.zero.elapsed()))
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (held, _) = self.lock();
+        f.debug_struct("MemoryStore")
+            .field("records", &held.records.len())
+            .field("resolved", &held.audit.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Held {
+    fn next_fence(&mut self) -> Fence {
+        self.fence += 1;
+        Fence(self.fence)
+    }
+
+    fn look(&self, peek: &Peek, claim: Option<&Claim>, now: Millis) -> Option<Claimed> {
+        let kept = self.records.get(&peek.record)?;
+        kept.row.look(peek, claim.map(|claim| claim.attempt), kept.answer(), now)
+    }
+
+    fn claim(&mut self, claim: &Claim, now: Millis) -> Claimed {
+        if let Some(found) = self.look(&claim.peek(), Some(claim), now) {
+            return found;
+        }
+        let fence = self.next_fence();
+        let before = self.records.get(&claim.record).map(|kept| &kept.row);
+        let row = Row::taken(before, claim, fence, now);
+        let owned = row.owned();
+        self.records.insert(claim.record, Kept { row, op: claim.op, response: None });
+        Claimed::Owner(owned)
+    }
+
+    fn finish(&mut self, finish: &Finish, now: Millis) -> Finished {
+        let Some(kept) = self.records.get_mut(&finish.record) else { return Finished::Lost };
+        match kept.row.finish(finish, now) {
+            Ending::Lost => return Finished::Lost,
+            Ending::Repeated => {}
+            Ending::Moved(row) => {
+                kept.row = row;
+                kept.response = match &finish.outcome {
+                    Outcome::Done(response) | Outcome::Rejected(response, _) => Some(response.clone()),
+                    Outcome::Released(_) | Outcome::InDoubt(_) => None,
+                };
+            }
+        }
+        Finished::Stored { ttl_left: kept.row.ttl_left(now) }
+    }
+
+    fn renew(&mut self, renewal: &Renewal, lease_until: Millis) -> Renewed {
+        match self.records.get_mut(&renewal.record) {
+            Some(kept) if kept.row.held_by(renewal.attempt) => {
+                kept.row.lease_until = lease_until;
+                Renewed::Held
+            }
+            _ => Renewed::Lost,
+        }
+    }
+
+    fn link(&mut self, link: &Link) {
+        let links = self.links.entry(link.record).or_default();
+        match links.iter_mut().find(|known| known.provider == link.provider && known.id == link.id) {
+            Some(known) if link.epoch > known.epoch => *known = link.clone(),
+            Some(_) => {}
+            None => links.push(link.clone()),
+        }
+    }
+
+    fn find(&self, record: RecordId, now: Millis) -> Option<Record> {
+        let Kept { row, op, .. } = self.records.get(&record)?;
+        let links = self.links.get(&record).into_iter().flatten();
+        let links = links.filter(|link| link.epoch == row.epoch).map(|link| (link.provider.clone(), link.id.clone()));
+        Some(row.record(record, String::from(*op), links.collect(), now, SystemTime::now()))
+    }
+
+    fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {
+        let resolved = self.records.get(&resolve.record).and_then(|kept| kept.row.resolved(resolve, now));
+        let Some(row) = resolved else { return false };
+        let row = Row { fence: self.next_fence(), ..row };
+        let Some(kept) = self.records.get_mut(&resolve.record) else { return false };
+        self.audit.push((resolve.record, resolve.seen, kept.row.state, row.state, resolve.by.clone()));
+        kept.row = row;
+        kept.response = match &resolve.to {
+            Resolution::Complete(response) => Some(response.clone()),
+            Resolution::Void | Resolution::Release => None,
+        };
+        true
+    }
+}
+
+impl Kept {
+    fn answer(&self) -> Option<StoredResponse> {
+        self.response.clone() // a clone of shared bytes
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for MemoryStore {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(claims.iter().map(|claim| held.claim(claim, now)).collect())
+    }
+
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        let (held, now) = self.lock();
+        Ok(peeks.iter().map(|peek| held.look(peek, None, now).and_then(Claimed::found)).collect())
+    }
+
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(finishes.iter().map(|finish| held.finish(finish, now)).collect())
+    }
+
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(renewals.iter().map(|renewal| held.renew(renewal, now.plus(lease))).collect())
+    }
+
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        let (mut held, _) = self.lock();
+        links.iter().for_each(|link| held.link(link));
+        Ok(())
+    }
+
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.find(record, now))
+    }
+
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.resolve(resolve, now))
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,222 @@
+//! What every store makes of a record. Pure: the store brings the row, its clock's time and a lock.
+
+use std::time::{Duration, SystemTime};
+
+use super::{
+    Attempt, Claim, Claimed, Fence, Finish, Found, Outcome, Owned, Peek, Record, Replay, Resolution, Resolve,
+    StoredResponse,
+};
+use crate::{
+    fingerprint::Fingerprint,
+    key::RecordId,
+    state::{self, Event, Facts, Reason, State, Verdict},
+};
+
+/// How long a released record is kept at most: it protects nothing any more.
+const RELEASED_GUARD: Duration = Duration::from_secs(3600);
+
+/// An instant of a store's clock, in milliseconds since that clock's zero: the only unit of time in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Millis(pub(super) i64);
+
+impl Millis {
+    /// This much later. Rounds up, so that no lease or window is shorter than promised.
+    pub(super) fn plus(self, by: Duration) -> Self {
+        let by = i64::try_from(by.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(by))
+    }
+
+    /// The time since `earlier`; zero if that is later, for a wall clock may be set back.
+    pub(super) fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// What a store keeps of a record and compares.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) state: State,
+    pub(super) reason: Option<Reason>,
+    pub(super) fence: Fence,
+    pub(super) attempt: Attempt,
+    pub(super) attempts: u32,
+    pub(super) epoch: u32,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) lease_until: Millis,
+    pub(super) created_at: Millis,
+    pub(super) expires_at: Millis,
+    pub(super) guard_until: Millis,
+}
+
+/// What a finish makes of a row.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The row is to become this one.
+    Moved(Row),
+    /// It already did: the reply to an earlier try was lost.
+    Repeated,
+    /// It is another attempt's, or settled.
+    Lost,
+}
+
+impl Row {
+    /// The row of a claim that takes the record, whose row was `before`.
+    pub(super) fn taken(before: Option<&Self>, claim: &Claim, fence: Fence, now: Millis) -> Self {
+        let (attempts, epoch) =
+            before.map_or((0, 0), |row| (row.attempts, row.epoch + u32::from(row.state.starts_afresh())));
+        Self {
+            state: State::InFlight,
+            reason: None,
+            fence,
+            attempt: claim.attempt,
+            attempts: attempts + 1,
+            epoch,
+            fingerprint: claim.fingerprint,
+            lease_until: now.plus(claim.lease),
+            created_at: now,
+            expires_at: now.plus(claim.ttl),
+            guard_until: now.plus(claim.guard.max(claim.ttl)),
+        }
+    }
+
+    /// What a claim by `asker` finds; `None` where it may take the record. `response` is the stored one, if any.
+    pub(super) fn look(
+        &self,
+        peek: &Peek,
+        asker: Option<Attempt>,
+        response: Option<StoredResponse>,
+        now: Millis,
+    ) -> Option<Claimed> {
+        let facts = Facts {
+            mine: asker == Some(self.attempt),
+            same_payload: self.fingerprint.matches(&peek.fingerprint),
+            ..self.facts(now)
+        };
+        Some(match state::claim(&facts, peek.rerun) {
+            Verdict::Take => return None,
+            Verdict::Mine => Claimed::Owner(self.owned()),
+            Verdict::InFlight => Claimed::Found(Found::InFlight { age: now.since(self.created_at) }),
+            Verdict::InDoubt(reason) => Claimed::Found(Found::InDoubt(reason)),
+            Verdict::Mismatch => Claimed::Found(Found::Mismatch),
+            Verdict::Answered => Claimed::Found(self.answer(response, now)),
+            Verdict::Expired => Claimed::Found(Found::Expired),
+            Verdict::Unknown => Claimed::Found(Found::Unknown),
+        })
+    }
+
+    fn answer(&self, response: Option<StoredResponse>, now: Millis) -> Found {
+        match response {
+            Some(response) if response.body.is_some() => Found::Replay(Replay {
+                response,
+                fingerprint: self.fingerprint,
+                ttl_left: self.expires_at.since(now),
+                is_final: self.state == State::Done,
+            }),
+            response => Found::NotRetained { status: response.and_then(|response| response.status) },
+        }
+    }
+
+    /// What the owner gets.
+    pub(super) fn owned(&self) -> Owned {
+        Owned { fence: self.fence, attempts: self.attempts, epoch: self.epoch }
+    }
+
+    /// What the end of an attempt's run makes of this row.
+    pub(super) fn finish(&self, finish: &Finish, now: Millis) -> Ending {
+        let mine = finish.attempt == self.attempt;
+        let event = match finish.outcome {
+            Outcome::Done(_) => Event::Complete,
+            Outcome::Rejected(..) => Event::Reject,
+            Outcome::Released(_) => Event::Release,
+            Outcome::InDoubt(_) => Event::Hold,
+        };
+        let Some(state) = state::next(&Facts { mine, ..self.facts(now) }, event) else {
+            return if mine && self.state == finish.outcome.state() { Ending::Repeated } else { Ending::Lost };
+        };
+        let mut row = Self { state, reason: finish.outcome.reason(), ..self.clone() };
+        match finish.outcome {
+            Outcome::Done(_) => {}
+            Outcome::Rejected(_, keep) => row.expires_at = row.expires_at.min(now.plus(keep)),
+            Outcome::Released(_) => row.guard_until = row.guard_until.min(now.plus(RELEASED_GUARD)),
+            Outcome::InDoubt(_) => row.lease_until = row.lease_until.min(now),
+        }
+        Ending::Moved(row)
+    }
+
+    /// How much longer the answer is due; zero where there is none.
+    pub(super) fn ttl_left(&self, now: Millis) -> Duration {
+        match self.state {
+            State::Done | State::Rejected => self.expires_at.since(now),
+            State::InFlight | State::Released | State::InDoubt | State::Resumable | State::Unknown(_) => Duration::ZERO,
+        }
+    }
+
+    /// The attempt still runs, so it may prolong its lease.
+    pub(super) fn held_by(&self, attempt: Attempt) -> bool {
+        self.state == State::InFlight && self.attempt == attempt
+    }
+
+    /// What an operator's decision makes of this row, but for its new fence; `None` if it is not allowed. The new
+    /// attempt is nobody's, so the old one can write no more.
+    pub(super) fn resolved(&self, resolve: &Resolve, now: Millis) -> Option<Self> {
+        if self.fence != resolve.seen {
+            return None;
+        }
+        let event = match resolve.to {
+            Resolution::Complete(_) | Resolution::Void => Event::ResolveDone,
+            Resolution::Release => Event::ResolveReleased,
+        };
+        let quarantine_over = self.lease_until.plus(resolve.quarantine) <= now;
+        let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, event)?;
+        Some(Self { state, reason: Some(Reason::Operator), attempt: Attempt::random(), ..self.clone() })
+    }
+
+    /// The record as operators see it. `wall` is the wall clock's time at `now`.
+    pub(super) fn record(
+        &self,
+        id: RecordId,
+        op: String,
+        links: Vec<(String, String)>,
+        now: Millis,
+        wall: SystemTime,
+    ) -> Record {
+        let expired = self.state == State::InFlight && self.lease_until <= now;
+        let (state, reason) =
+            if expired { (State::InDoubt, Some(Reason::LeaseExpired)) } else { (self.state, self.reason) };
+        Record {
+            id,
+            op,
+            state,
+            reason,
+            fence: self.fence,
+            attempt: self.attempt,
+            attempts: self.attempts,
+            epoch: self.epoch,
+            created_at: wall_time(self.created_at, now, wall),
+            age: now.since(self.created_at),
+            lease_left: self.lease_until.since(now),
+            expires_at: wall_time(self.expires_at, now, wall),
+            links,
+        }
+    }
+
+    /// The facts of nobody in particular.
+    fn facts(&self, now: Millis) -> Facts {
+        Facts {
+            state: self.state,
+            reason: self.reason,
+            mine: false,
+            same_payload: false,
+            lease_over: self.lease_until <= now,
+            result_over: self.expires_at <= now,
+            guard_over: self.guard_until <= now,
+            quarantine_over: false,
+        }
+    }
+}
+
+/// What the wall clock says at `instant`, if it says `wall` at `now`.
+fn wall_time(instant: Millis, now: Millis, wall: SystemTime) -> SystemTime {
+    let moved = if instant < now { wall.checked_sub(now.since(instant)) } else { wall.checked_add(instant.since(now)) };
+    moved.unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,235 @@
+//! Records in an SQLite file.
+
+mod connect;
+mod error;
+mod filesystem;
+mod record;
+mod schema;
+mod sql;
+mod verbs;
+
+use std::{
+    fmt,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::BoxFuture;
+use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOptions};
+
+use self::{error::failed, verbs::Looked};
+use super::{
+    Attempt, Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError,
+    row::Millis,
+};
+use crate::key::RecordId;
+
+/// Keeps records in one SQLite file, which several processes of one machine may share.
+///
+/// | | |
+/// |---|---|
+/// | durability | WAL with `synchronous=FULL`: what a verb reported survives a crash of process and machine |
+/// | isolation | one writer at a time over all processes (`BEGIN IMMEDIATE`); replays and refusals take no lock |
+/// | clock | SQLite's, which is the machine's wall clock, in milliseconds; never this process's own |
+/// | connections | one that writes, four that read; clones share them |
+/// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
+///
+/// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
+/// transaction is ever left behind. It waits for the writing connection at most 5 s, and for another process's write
+/// lock at most the busy time-out (5 s by default), then fails as
+/// [`Unavailable`](super::StoreErrorKind::Unavailable).
+#[derive(Clone)]
+pub struct SqliteStore {
+    file: Arc<Path>,
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
+impl SqliteStore {
+    /// Opens the file that a URL such as `sqlite://payments.db` names, and creates it if it is missing, readable by
+    /// this user only. It is set to WAL mode with `synchronous=FULL` and `foreign_keys=on`, and waits up to 5 s for
+    /// another process's write lock. Call [`migrate`](Self::migrate) next.
+    ///
+    /// # Errors
+    /// [`Setup`](super::StoreErrorKind::Setup) for what would break a promise: an in-memory or temporary database, a
+    /// file on a network file system, a read-only, shared-cache or immutable one. The source says what to do.
+    /// [`Unavailable`](super::StoreErrorKind::Unavailable) if the file cannot be opened.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let options = connect::options(url)?;
+        connect::refuse(&options)?;
+        connect::create(options.get_filename())?;
+        Self::with_options(options).await
+    }
+
+    /// Opens the file with options of your own. Nothing in them is changed for the connection that writes; the others
+    /// are opened read-only. The file is created only if they say so, and then with the mode that your umask gives.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect). Also [`Setup`](super::StoreErrorKind::Setup) if `journal_mode` is not WAL,
+    /// `synchronous` is below FULL, `foreign_keys` is off or `locking_mode` is exclusive.
+    pub async fn with_options(options: SqliteConnectOptions) -> Result<Self, StoreError> {
+        connect::refuse(&options)?;
+        let file = PathBuf::from(options.get_filename()).into();
+        let (writer, readers) = connect::open(options).await?;
+        Ok(Self { file, writer, readers })
+    }
+
+    /// Creates the tables or brings them up to date. Does nothing where there is nothing to do, and may be called by
+    /// many processes at once. It keeps its own note of what ran, so it does not meet your own migrations.
+    ///
+    /// # Errors
+    /// [`Setup`](super::StoreErrorKind::Setup) if the tables are those of a newer version. Nothing is changed if it
+    /// fails.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        self.write(|transaction, _| Box::pin(schema::migrate(transaction))).await
+    }
+
+    /// Looks at each record without the write lock; `None` where a claim may take it.
+    async fn look(
+        &self,
+        asks: impl Iterator<Item = (Peek, Option<Attempt>)> + Send,
+    ) -> Result<Vec<Option<Claimed>>, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        let mut found = Vec::with_capacity(asks.size_hint().0);
+        for (peek, asker) in asks {
+            found.push(match verbs::look(&mut reader, &peek, asker, None).await? {
+                Looked::Free(_) => None,
+                Looked::Taken(claimed) => Some(claimed),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Runs `work` in a transaction that holds the write lock from its start, at one instant of SQLite's clock.
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection, Millis) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+    {
+        self.with_writer(|connection| {
+            Box::pin(async move {
+                let mut transaction = connection.begin_with(sql::BEGIN).await.map_err(failed)?;
+                let now = sqlx::query_scalar(sql::NOW).fetch_one(&mut *transaction).await.map_err(failed)?;
+                let done = work(&mut transaction, Millis(now)).await?;
+                transaction.commit().await.map_err(failed)?;
+                Ok(done)
+            })
+        })
+        .await
+    }
+
+    /// Runs `work` on the connection that writes, on a task of its own: a caller that goes away does not stop it half
+    /// way. Its length is bounded by the time-outs for the connection and for the write lock.
+    async fn with_writer<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+    {
+        let writer = self.writer.clone();
+        let task = tokio::spawn(async move {
+            let mut connection = writer.acquire().await.map_err(failed)?;
+            let result = work(&mut connection).await;
+            if result.is_err() {
+                // A full disk or an I/O error makes SQLite end a transaction by itself, of which the driver does not
+                // learn: to be sure, the next verb gets a new connection.
+                let _ = connection.close().await;
+            }
+            result
+        });
+        match task.await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            Err(error) => Err(StoreError::unavailable(error)), // the runtime shuts down
+        }
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for SqliteStore {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        let found = self.look(claims.iter().map(|claim| (claim.peek(), Some(claim.attempt)))).await?;
+        let free: Vec<Claim> =
+            claims.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(claim, _)| claim.clone()).collect();
+        if free.is_empty() {
+            return Ok(found.into_iter().flatten().collect());
+        }
+        // What looked free is decided again, under the lock.
+        let claimed = self.write(move |tx, now| Box::pin(async move { verbs::claim(tx, &free, now).await })).await?;
+        let mut claimed = claimed.into_iter();
+        Ok(found.into_iter().filter_map(|found| found.or_else(|| claimed.next())).collect())
+    }
+
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        let looked = self.look(peeks.iter().map(|peek| (*peek, None))).await?;
+        Ok(looked.into_iter().map(|claimed| claimed.and_then(Claimed::found)).collect())
+    }
+
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        let finishes = finishes.to_vec();
+        self.write(move |tx, now| {
+            Box::pin(async move {
+                let mut finished = Vec::with_capacity(finishes.len());
+                for finish in &finishes {
+                    finished.push(verbs::finish(tx, finish, now).await?);
+                }
+                Ok(finished)
+            })
+        })
+        .await
+    }
+
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let renewals = renewals.to_vec();
+        self.write(move |tx, now| {
+            Box::pin(async move {
+                let mut renewed = Vec::with_capacity(renewals.len());
+                for renewal in &renewals {
+                    renewed.push(verbs::renew(tx, renewal, lease, now).await?);
+                }
+                Ok(renewed)
+            })
+        })
+        .await
+    }
+
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        let links = links.to_vec();
+        self.write(move |tx, now| {
+            Box::pin(async move {
+                for link in &links {
+                    verbs::link(tx, link, now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        let Some(found) = verbs::row(&mut reader, record).await? else { return Ok(None) };
+        let links = verbs::links(&mut reader, record, found.row.epoch).await?;
+        let since_1970 = Duration::from_millis(u64::try_from(found.now.0).unwrap_or(0));
+        Ok(Some(found.row.record(record, found.op, links, found.now, SystemTime::UNIX_EPOCH + since_1970)))
+    }
+
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        let resolve = resolve.clone();
+        self.write(move |tx, now| Box::pin(async move { verbs::resolve(tx, &resolve, now).await })).await
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.with_writer(|connection| Box::pin(schema::check(connection))).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Every statement, in the order of the verbs. They only read and write: what a record may become is decided by
+//! `row` between a read and a write, and `BEGIN` is what keeps the two together.
+
+/// Milliseconds since 1970 by SQLite's clock, which stands still within a statement.
+macro_rules! now {
+    () => {
+        "cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer)"
+    };
+}
+
+macro_rules! columns {
+    () => {
+        "k.op, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
+         k.lease_until, k.created_at, k.expires_at, k.guard_until"
+    };
+}
+
+/// Opens every transaction that writes. Takes the write lock before the first read, so what is read stays true until
+/// the commit, also against other processes. A plain `begin` that reads first cannot wait for the lock afterwards:
+/// SQLite answers "database is locked" at once, whatever the time-out.
+pub(super) const BEGIN: &str = "begin immediate";
+
+/// The one instant of a writing transaction; read under the write lock, so the transactions' instants are in order.
+pub(super) const NOW: &str = concat!("select ", now!());
+
+/// Draws a fence. Under the write lock, so none is drawn twice, and a rollback takes it back.
+pub(super) const FENCE: &str = "update idem_meta set fence = fence + 1 where id = 1 returning fence";
+
+/// A record under the write lock, without its answer.
+pub(super) const ROW: &str = concat!("select ", columns!(), ", ", now!(), " as now from idem_key k where k.kid = ?1");
+
+/// What claim and peek look at: one statement, so row, answer and time are of one snapshot. Without the write lock it
+/// may be outdated by the time it is read; that is harmless for all that is final or refused, and whatever looks free
+/// is read again under the lock. An answer that a record had before it started afresh is not joined.
+pub(super) const LOOK: &str = concat!(
+    "select ",
+    columns!(),
+    ", p.kid is not null as answered, p.status, p.headers, p.body, ",
+    now!(),
+    " as now
+       from idem_key k left join idem_response p on p.kid = k.kid and k.state in (2, 3)
+      where k.kid = ?1"
+);
+
+/// Takes a record. Only after LOOK in the same transaction said that it is absent or free, which the write lock keeps
+/// true; the primary key is the second line of defence.
+pub(super) const CLAIM: &str = "
+    insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
+                          lease_until, created_at, expires_at, guard_until)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    on conflict (kid) do update set
+        scope = excluded.scope, op = excluded.op, state = excluded.state, reason = excluded.reason,
+        fence = excluded.fence, attempt = excluded.attempt, attempts = excluded.attempts, epoch = excluded.epoch,
+        fp_alg = excluded.fp_alg, fp = excluded.fp, lease_until = excluded.lease_until,
+        created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until";
+
+/// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
+pub(super) const FINISH: &str = "
+    update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7
+     where kid = ?1 and attempt = ?2";
+
+/// Keeps an answer, in the transaction that makes it due. Replaces one that an earlier epoch left behind.
+pub(super) const ANSWER: &str = "
+    insert into idem_response (kid, status, headers, body) values (?1, ?2, ?3, ?4)
+    on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body";
+
+/// Prolongs a lease: compare-and-set in one statement. 1 is in flight.
+pub(super) const RENEW: &str = "update idem_key set lease_until = ?3 where kid = ?1 and attempt = ?2 and state = 1";
+
+/// Records a provider's id. The same link again writes nothing; a late one of an earlier epoch does not hide a newer.
+pub(super) const LINK: &str = "
+    insert into idem_link (provider, id, kid, epoch, attempt, at) values (?1, ?2, ?3, ?4, ?5, ?6)
+    on conflict (provider, id, kid) do update set epoch = excluded.epoch, attempt = excluded.attempt
+     where excluded.epoch > idem_link.epoch";
+
+/// The links of one epoch, oldest first. A link is never taken back, so a second snapshot after ROW does no harm.
+pub(super) const LINKS: &str = "select provider, id from idem_link where kid = ?1 and epoch = ?2 order by at, rowid";
+
+/// Settles a record. After ROW in the same transaction said that the fence is the one seen, which is compared once
+/// more; the new attempt and fence shut out the old run.
+pub(super) const RESOLVE: &str = "
+    update idem_key set state = ?3, reason = ?4, fence = ?5, attempt = ?6 where kid = ?1 and fence = ?2";
+
+/// A voided record has no answer, not even one of an earlier epoch.
+pub(super) const VOID: &str = "delete from idem_response where kid = ?1";
+
+/// Who settled it and why, in the same transaction.
+pub(super) const AUDIT: &str = "
+    insert into idem_audit (at, kid, fence, from_state, to_state, who, why) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// Whether the first migration ever ran.
+pub(super) const MIGRATED: &str = "
+    select exists (select 1 from sqlite_schema where type = 'table' and name = 'idem_meta')";
+
+/// The last migration that ran.
+pub(super) const SCHEMA: &str = "select schema from idem_meta where id = 1";
+
+/// Marks a migration as run. In the transaction of the migration, so another process sees both or neither.
+pub(super) const MARK: &str = "update idem_meta set schema = ?1 where id = 1";
+
+/// A write that changes nothing; always rolled back.
+pub(super) const PROBE: &str = "update idem_meta set fence = fence where id = 1";
+
+/// The same where there is no table yet; always rolled back.
+pub(super) const PROBE_UNMIGRATED: &str = "create table idem_probe (id integer)";

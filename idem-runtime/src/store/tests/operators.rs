@@ -1,0 +1,122 @@
+//! What operators see and do.
+
+use super::*;
+
+pub(crate) async fn find_shows_the_record(store: &dyn Store) {
+    assert!(store.find(record("a")).await.unwrap().is_none());
+    let claim = claim("a");
+    let owned = own(store, &claim).await;
+    let found = find(store, "a").await;
+    assert_eq!((found.id, &*found.op, found.attempt), (claim.record, "charge", claim.attempt));
+    assert_eq!((found.state, found.reason), (State::InFlight, None));
+    assert_eq!((found.fence, found.attempts, found.epoch), (owned.fence, 1, 0));
+    assert!(found.age < Duration::from_secs(5), "{:?}", found.age);
+    assert!(found.lease_left <= LEASE && found.lease_left > LEASE / 2);
+    let window = found.expires_at.duration_since(found.created_at).unwrap();
+    assert!(window.abs_diff(TTL) < Duration::from_millis(2), "{window:?}");
+    let off = SystemTime::now().duration_since(found.created_at).unwrap_or_default();
+    assert!(off < Duration::from_secs(5), "{off:?}");
+    assert!(found.links.is_empty());
+}
+
+fn link(claim: &Claim, epoch: u32, id: &str) -> Link {
+    Link { record: claim.record, epoch, attempt: claim.attempt, provider: "stripe".into(), id: id.into() }
+}
+
+fn names(ids: &[&str]) -> Vec<(String, String)> {
+    ids.iter().map(|id| (String::from("stripe"), String::from(*id))).collect()
+}
+
+pub(crate) async fn links_are_kept_once_and_in_order(store: &dyn Store) {
+    let (claim, other) = (claim("a"), claim("b"));
+    own(store, &claim).await;
+    own(store, &other).await;
+    store.link(&[link(&claim, 0, "ch_2"), link(&claim, 0, "ch_1")]).await.unwrap();
+    store.link(&[link(&claim, 0, "ch_2"), link(&other, 0, "ch_2"), link(&claim, 0, "ch_0")]).await.unwrap();
+    assert_eq!(find(store, "a").await.links, names(&["ch_2", "ch_1", "ch_0"]));
+    assert_eq!(find(store, "b").await.links, names(&["ch_2"]), "one id may belong to several operations");
+    // Not fenced: what a run that has lost its record did is evidence all the same.
+    let late = Link { attempt: Attempt::random(), ..link(&claim, 0, "ch_late") };
+    store.link(&[late, link(&super::claim("absent"), 0, "ch_3")]).await.unwrap();
+    assert_eq!(find(store, "a").await.links.len(), 4);
+}
+
+pub(crate) async fn links_belong_to_their_epoch(store: &dyn Store) {
+    let first = claim("a");
+    own(store, &first).await;
+    store.link(&[link(&first, 0, "old"), link(&first, 0, "both")]).await.unwrap();
+    finish(store, &first, Outcome::Released(Reason::Status)).await;
+    let second = claim("a");
+    assert_eq!(own(store, &second).await.epoch, 1);
+    assert!(find(store, "a").await.links.is_empty());
+    store.link(&[link(&second, 1, "new"), link(&second, 1, "both")]).await.unwrap();
+    store.link(&[link(&first, 0, "both"), link(&first, 0, "late")]).await.unwrap();
+    let mut links = find(store, "a").await.links;
+    links.sort();
+    assert_eq!(links, names(&["both", "new"]));
+}
+
+pub(crate) async fn resolve_compares_the_fence(store: &dyn Store) {
+    run(store, "a", Outcome::InDoubt(Reason::Panic)).await;
+    let seen = find(store, "a").await.fence;
+    for stale in [Fence(seen.0 - 1), Fence(seen.0 + 1)] {
+        assert!(!resolve(store, "a", stale, Resolution::Release).await);
+    }
+    assert!(!resolve(store, "absent", seen, Resolution::Release).await);
+    assert_eq!(find(store, "a").await.state, State::InDoubt);
+    assert!(resolve(store, "a", seen, Resolution::Complete(reply("x"))).await);
+    assert!(!resolve(store, "a", seen, Resolution::Complete(reply("y"))).await, "the fence has moved");
+    found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("x"));
+}
+
+pub(crate) async fn resolve_leaves_a_live_run_alone(store: &dyn Store) {
+    let claim = claim("live");
+    let live = own(store, &claim).await.fence;
+    run(store, "done", Outcome::Done(reply("x"))).await;
+    let done = find(store, "done").await.fence;
+    for to in [Resolution::Complete(reply("y")), Resolution::Void, Resolution::Release] {
+        assert!(!resolve(store, "live", live, to.clone()).await);
+        assert!(!resolve(store, "done", done, to).await, "done is final");
+    }
+    found!(finish(store, &claim, Outcome::Done(reply("z"))).await, Finished::Stored { .. });
+    found!(retry(store, "done").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("x"));
+}
+
+pub(crate) async fn resolve_completes(store: &dyn Store) {
+    let claim = run(store, "a", Outcome::InDoubt(Reason::Timeout)).await;
+    let seen = find(store, "a").await.fence;
+    assert!(resolve(store, "a", seen, Resolution::Complete(reply("settled"))).await);
+    let found = find(store, "a").await;
+    assert_eq!((found.state, found.reason), (State::Done, Some(Reason::Operator)));
+    assert!(found.fence > seen);
+    assert_ne!(found.attempt, claim.attempt);
+    for outcome in [Outcome::Done(reply("zombie")), Outcome::InDoubt(Reason::Status)] {
+        assert_eq!(finish(store, &claim, outcome).await, Finished::Lost);
+    }
+    let replay = found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) => replay);
+    assert_eq!(replay.response, reply("settled"));
+    assert!(replay.is_final);
+}
+
+pub(crate) async fn resolve_voids(store: &dyn Store) {
+    run(store, "a", Outcome::InDoubt(Reason::Panic)).await;
+    let seen = find(store, "a").await.fence;
+    assert!(resolve(store, "a", seen, Resolution::Void).await);
+    found!(retry(store, "a").await, Claimed::Found(Found::NotRetained { status: None }));
+    let found = find(store, "a").await;
+    assert_eq!((found.state, found.reason), (State::Done, Some(Reason::Operator)));
+}
+
+pub(crate) async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store) {
+    let claim = run(store, "status", Outcome::InDoubt(Reason::Status)).await;
+    let seen = find(store, "status").await.fence;
+    assert!(resolve(store, "status", seen, Resolution::Release).await);
+    assert_eq!(find(store, "status").await.state, State::Released);
+    let owned = own(store, &super::claim("status")).await;
+    assert_eq!((owned.attempts, owned.epoch), (2, 1));
+    assert_eq!(finish(store, &claim, Outcome::Done(reply("x"))).await, Finished::Lost);
+
+    run(store, "shutdown", Outcome::InDoubt(Reason::Shutdown)).await;
+    let seen = find(store, "shutdown").await.fence;
+    assert!(!resolve(store, "shutdown", seen, Resolution::Release).await, "its body may still act");
+}

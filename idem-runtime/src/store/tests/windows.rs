@@ -1,0 +1,147 @@
+//! What the passing of time changes.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(crate) async fn an_expired_lease_is_in_doubt(store: &dyn Store, clock: &dyn Clock) {
+    let owned = own(store, &claim("a")).await;
+    clock.pass(LEASE - SECOND * 5).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InFlight { age }) if age >= LEASE - SECOND * 5);
+    clock.pass(SECOND * 5).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InDoubt(Reason::LeaseExpired)));
+    found!(claim_one(store, &Claim { fingerprint: payload(2), ..claim("a") }).await, Claimed::Found(Found::Mismatch));
+    let found = find(store, "a").await;
+    assert_eq!((found.state, found.reason), (State::InDoubt, Some(Reason::LeaseExpired)));
+    assert_eq!((found.lease_left, found.attempts, found.fence), (Duration::ZERO, 1, owned.fence));
+    assert!(found.age >= LEASE);
+}
+
+pub(crate) async fn scenario_47_a_late_owner_completes_if_nobody_took_over(store: &dyn Store, clock: &dyn Clock) {
+    let claim = claim("a");
+    own(store, &claim).await;
+    clock.pass(LEASE * 2).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InDoubt(Reason::LeaseExpired)));
+    found!(finish(store, &claim, Outcome::Done(reply("late"))).await, Finished::Stored { .. });
+    found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("late"));
+}
+
+pub(crate) async fn a_rerun_takes_over_an_expired_lease(store: &dyn Store, clock: &dyn Clock) {
+    let first = claim("a");
+    let owned = own(store, &first).await;
+    clock.pass(LEASE).await;
+    let other = Claim { rerun: true, fingerprint: payload(2), ..claim("a") };
+    found!(claim_one(store, &other).await, Claimed::Found(Found::Mismatch));
+    let second = Claim { rerun: true, ..claim("a") };
+    let taken = own(store, &second).await;
+    assert_eq!((taken.attempts, taken.epoch), (2, 0), "the same operation goes on: its provider keys stay");
+    assert!(taken.fence > owned.fence);
+    found!(retry(store, "a").await, Claimed::Found(Found::InFlight { age }) if age < LEASE);
+    let renewal = Renewal { record: first.record, attempt: first.attempt };
+    assert_eq!(store.renew(&[renewal], LEASE).await.unwrap(), [Renewed::Lost]);
+    for outcome in [Outcome::Done(reply("zombie")), Outcome::InDoubt(Reason::Status), Outcome::Released(Reason::Status)]
+    {
+        assert_eq!(finish(store, &first, outcome).await, Finished::Lost);
+    }
+    found!(finish(store, &second, Outcome::Done(reply("second"))).await, Finished::Stored { .. });
+    found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("second"));
+}
+
+pub(crate) async fn clause_12_an_answer_is_replayed_then_refused_then_runs_afresh(
+    store: &dyn Store,
+    clock: &dyn Clock,
+) {
+    let first = run(store, "a", Outcome::Done(reply("x"))).await;
+    let fence = find(store, "a").await.fence;
+    clock.pass(TTL - SECOND * 5).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.ttl_left <= SECOND * 5);
+    clock.pass(SECOND * 5).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::Expired));
+    found!(claim_one(store, &Claim { fingerprint: payload(2), ..claim("a") }).await, Claimed::Found(Found::Mismatch));
+    clock.pass(GUARD - TTL - SECOND * 5).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::Expired));
+    assert_eq!(find(store, "a").await.fence, fence, "refusals write nothing");
+    clock.pass(SECOND * 5).await;
+    let owned = own(store, &Claim { fingerprint: payload(2), ..claim("a") }).await;
+    assert_eq!((owned.attempts, owned.epoch), (2, 1));
+    assert_eq!(finish(store, &first, Outcome::Done(reply("x"))).await, Finished::Lost);
+    assert!(find(store, "a").await.lease_left > LEASE / 2);
+}
+
+pub(crate) async fn case_56_one_of_many_runs_an_expired_record_afresh(store: &dyn Store, clock: &dyn Clock) {
+    run(store, "a", Outcome::Done(reply("x"))).await;
+    clock.pass(GUARD).await;
+    let claimed = futures_util::future::join_all((0..20).map(|_| retry(store, "a"))).await;
+    assert_eq!(claimed.iter().filter(|claimed| matches!(claimed, Claimed::Owner(_))).count(), 1, "{claimed:?}");
+    assert_eq!(claimed.iter().filter(|claimed| matches!(claimed, Claimed::Found(Found::InFlight { .. }))).count(), 19);
+}
+
+pub(crate) async fn a_rejection_lasts_as_long_as_it_says(store: &dyn Store, clock: &dyn Clock) {
+    run(store, "a", Outcome::Rejected(reply("no"), SECOND * 60)).await;
+    clock.pass(SECOND * 50).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.ttl_left <= SECOND * 10);
+    clock.pass(SECOND * 10).await;
+    let owned = own(store, &claim("a")).await;
+    assert_eq!((owned.attempts, owned.epoch), (2, 1));
+}
+
+pub(crate) async fn a_rejection_does_not_outlast_its_ttl(store: &dyn Store, clock: &dyn Clock) {
+    let claim = Claim { ttl: SECOND * 60, guard: SECOND * 60, ..claim("a") };
+    own(store, &claim).await;
+    let finished = finish(store, &claim, Outcome::Rejected(reply("no"), TTL)).await;
+    found!(finished, Finished::Stored { ttl_left } if ttl_left <= SECOND * 60);
+    clock.pass(SECOND * 60).await;
+    own(store, &super::claim("a")).await;
+}
+
+pub(crate) async fn what_is_in_doubt_never_expires(store: &dyn Store, clock: &dyn Clock) {
+    run(store, "held", Outcome::InDoubt(Reason::Panic)).await;
+    own(store, &claim("silent")).await;
+    clock.pass(GUARD * 100).await;
+    found!(retry(store, "held").await, Claimed::Found(Found::InDoubt(Reason::Panic)));
+    found!(retry(store, "silent").await, Claimed::Found(Found::InDoubt(Reason::LeaseExpired)));
+}
+
+pub(crate) async fn scenario_49_a_zombie_of_a_released_run_is_shut_out(store: &dyn Store, clock: &dyn Clock) {
+    let zombie = claim("a");
+    let seen = own(store, &zombie).await.fence;
+    clock.pass(LEASE + QUARANTINE - SECOND * 5).await;
+    assert!(!resolve(store, "a", seen, Resolution::Release).await, "it may still act");
+    clock.pass(SECOND * 5).await;
+    assert!(resolve(store, "a", seen, Resolution::Release).await);
+    for outcome in [Outcome::Done(reply("zombie")), Outcome::Released(Reason::Status)] {
+        assert_eq!(finish(store, &zombie, outcome).await, Finished::Lost, "released, not by itself");
+    }
+    let second = claim("a");
+    let owned = own(store, &second).await;
+    assert_eq!((owned.attempts, owned.epoch), (2, 1));
+    assert_eq!(finish(store, &zombie, Outcome::Done(reply("zombie"))).await, Finished::Lost);
+    let renewal = Renewal { record: zombie.record, attempt: zombie.attempt };
+    assert_eq!(store.renew(&[renewal], LEASE).await.unwrap(), [Renewed::Lost]);
+    found!(finish(store, &second, Outcome::Done(reply("second"))).await, Finished::Stored { .. });
+}
+
+pub(crate) async fn a_voided_key_does_not_answer_from_an_earlier_epoch(store: &dyn Store, clock: &dyn Clock) {
+    run(store, "a", Outcome::Done(reply("old"))).await;
+    clock.pass(GUARD).await;
+    run(store, "a", Outcome::InDoubt(Reason::Panic)).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InDoubt(Reason::Panic)));
+    let seen = find(store, "a").await.fence;
+    assert!(resolve(store, "a", seen, Resolution::Void).await);
+    found!(retry(store, "a").await, Claimed::Found(Found::NotRetained { status: None }));
+}
+
+pub(crate) async fn a_renewed_lease_ends_later(store: &dyn Store, clock: &dyn Clock) {
+    let claim = claim("a");
+    own(store, &claim).await;
+    let renewal = Renewal { record: claim.record, attempt: claim.attempt };
+    clock.pass(LEASE - SECOND * 5).await;
+    assert_eq!(store.renew(&[renewal], LEASE).await.unwrap(), [Renewed::Held]);
+    clock.pass(SECOND * 10).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InFlight { .. }));
+    clock.pass(LEASE).await;
+    found!(retry(store, "a").await, Claimed::Found(Found::InDoubt(Reason::LeaseExpired)));
+    // Nobody took over meanwhile, so the owner may go on.
+    assert_eq!(store.renew(&[renewal], LEASE).await.unwrap(), [Renewed::Held]);
+    found!(retry(store, "a").await, Claimed::Found(Found::InFlight { .. }));
+}

@@ -1,0 +1,389 @@
+//! The vocabulary between engine and stores.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::{
+    fingerprint::Fingerprint,
+    key::RecordId,
+    state::{Reason, State},
+};
+
+/// The random id of one run: the owner's token. Every write of an owner is compared with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attempt(Uuid);
+
+impl Attempt {
+    pub(crate) fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The 16 bytes, as stores keep them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl From<[u8; 16]> for Attempt {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A number that grows with every attempt at a record: a fencing token to hand to systems downstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub i64);
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A wish to run.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Which record.
+    pub record: RecordId,
+    /// The scope in words, for operators.
+    pub scope: Arc<str>,
+    /// The operation.
+    pub op: &'static str,
+    /// Who asks.
+    pub attempt: Attempt,
+    /// Of the payload.
+    pub fingerprint: Fingerprint,
+    /// How long an owner may be silent.
+    pub lease: Duration,
+    /// How long an answer is replayed.
+    pub ttl: Duration,
+    /// How long a late retry is refused; at least `ttl`.
+    pub guard: Duration,
+    /// A lost run may be run again.
+    pub rerun: bool,
+}
+
+impl Claim {
+    /// The same look, without claiming.
+    #[must_use]
+    pub fn peek(&self) -> Peek {
+        Peek { record: self.record, fingerprint: self.fingerprint, rerun: self.rerun }
+    }
+}
+
+/// A look at a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Peek {
+    /// Which record.
+    pub record: RecordId,
+    /// Of the payload.
+    pub fingerprint: Fingerprint,
+    /// As in [`Claim::rerun`].
+    pub rerun: bool,
+}
+
+/// What a claim gets.
+#[derive(Debug, Clone)]
+pub enum Claimed {
+    /// The attempt owns the record: run.
+    Owner(Owned),
+    /// It does not.
+    Found(Found),
+}
+
+impl Claimed {
+    /// What stands in the way, if anything does.
+    #[must_use]
+    pub fn found(self) -> Option<Found> {
+        match self {
+            Self::Owner(_) => None,
+            Self::Found(found) => Some(found),
+        }
+    }
+}
+
+/// What stands in the way of a claim.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Found {
+    /// Another attempt runs.
+    InFlight {
+        /// Since its claim.
+        age: Duration,
+    },
+    /// The outcome is unknown.
+    InDoubt(Reason),
+    /// There is an answer.
+    Replay(Replay),
+    /// There was an answer that could not be kept, or an operator voided the operation.
+    NotRetained {
+        /// The first answer's status; `None` for a plain function or a voided operation.
+        status: Option<u16>,
+    },
+    /// The replay window is over; the retry is too late to run.
+    Expired,
+    /// Another payload holds the key.
+    Mismatch,
+    /// A newer version wrote a state that this one cannot read.
+    Unknown,
+}
+
+/// What an owner gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owned {
+    /// Grows with every attempt.
+    pub fence: Fence,
+    /// Attempts so far, this one included.
+    pub attempts: u32,
+    /// Grows when the key starts afresh.
+    pub epoch: u32,
+}
+
+/// A stored answer that is due.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The answer; its body is there.
+    pub response: StoredResponse,
+    /// Of the payload that was answered.
+    pub fingerprint: Fingerprint,
+    /// How much longer it is due.
+    pub ttl_left: Duration,
+    /// It cannot change any more (`done`), so it may be cached; a rejection may not.
+    pub is_final: bool,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone)]
+pub struct Finish {
+    /// Which record.
+    pub record: RecordId,
+    /// Whose run.
+    pub attempt: Attempt,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Final; the answer is replayed for the claim's `ttl`.
+    Done(StoredResponse),
+    /// A client error, replayed this long to the same payload, but not beyond `ttl`.
+    Rejected(StoredResponse, Duration),
+    /// Surely nothing happened.
+    Released(Reason),
+    /// Something may have happened. Ends the lease: the owner's own report means that nobody need wait for it.
+    InDoubt(Reason),
+}
+
+impl Outcome {
+    /// The state this outcome leads to.
+    #[must_use]
+    pub fn state(&self) -> State {
+        match self {
+            Self::Done(_) => State::Done,
+            Self::Rejected(..) => State::Rejected,
+            Self::Released(_) => State::Released,
+            Self::InDoubt(_) => State::InDoubt,
+        }
+    }
+
+    /// Why, for those that need a reason.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Released(reason) | Self::InDoubt(reason) => Some(*reason),
+            Self::Done(_) | Self::Rejected(..) => None,
+        }
+    }
+}
+
+/// An answer as it is kept. Its `Debug` shows sizes only.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// The HTTP status; `None` for the value of a plain function.
+    pub status: Option<u16>,
+    /// The header lines that are replayed, encoded by the HTTP side.
+    pub headers: Bytes,
+    /// The body, byte for byte; `None` if it is not retained.
+    pub body: Option<Bytes>,
+}
+
+impl fmt::Debug for StoredResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredResponse")
+            .field("status", &self.status)
+            .field("header_bytes", &self.headers.len())
+            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
+            .finish()
+    }
+}
+
+/// Whether a finish counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finished {
+    /// It did.
+    Stored {
+        /// How much longer the answer is due.
+        ttl_left: Duration,
+    },
+    /// The record is another attempt's by now, or settled.
+    Lost,
+}
+
+/// A lease to prolong.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewal {
+    /// Which record.
+    pub record: RecordId,
+    /// Whose lease.
+    pub attempt: Attempt,
+}
+
+/// Whether a renewal counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// It did.
+    Held,
+    /// The record was locked; ask again.
+    Busy,
+    /// The record is another attempt's by now, or settled.
+    Lost,
+}
+
+/// A provider's id, recorded with the operation that caused it.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Which record.
+    pub record: RecordId,
+    /// Of the run that made it.
+    pub epoch: u32,
+    /// The run that made it.
+    pub attempt: Attempt,
+    /// Whose id it is: `"stripe"`.
+    pub provider: String,
+    /// The id: `"ch_1"`.
+    pub id: String,
+}
+
+/// An operator's decision.
+#[derive(Debug, Clone)]
+pub struct Resolve {
+    /// Which record.
+    pub record: RecordId,
+    /// The fence that the operator saw; another one by now means that something happened since.
+    pub seen: Fence,
+    /// What it becomes.
+    pub to: Resolution,
+    /// How long after the end of its lease a silent body may still act.
+    pub quarantine: Duration,
+    /// Who, and why.
+    pub by: Audit,
+}
+
+/// How an operator settles a record.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// It happened; retries get this answer.
+    Complete(StoredResponse),
+    /// Never to be run or answered: retries get 410 `idempotency-result-unavailable`.
+    Void,
+    /// It did not happen; the next retry runs.
+    Release,
+}
+
+/// Who settled a record, and why. Kept with the record's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// A person or a program.
+    pub who: String,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// One record, as operators see it. Never contains the key.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Record {
+    /// The identity.
+    pub id: RecordId,
+    /// The operation.
+    pub op: String,
+    /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`].
+    pub state: State,
+    /// Why, if there is a reason.
+    pub reason: Option<Reason>,
+    /// To be handed to [`Runtime::resolve`](crate::Runtime::resolve).
+    pub fence: Fence,
+    /// The current run.
+    pub attempt: Attempt,
+    /// Runs so far.
+    pub attempts: u32,
+    /// Grows when the key starts afresh.
+    pub epoch: u32,
+    /// When the current epoch's last claim was made, by the store's clock.
+    pub created_at: SystemTime,
+    /// Since then.
+    pub age: Duration,
+    /// How much longer the owner may be silent; zero once it may not.
+    pub lease_left: Duration,
+    /// When its answer stops being replayed.
+    pub expires_at: SystemTime,
+    /// What providers call it, oldest first: (provider, id), of the current epoch.
+    pub links: Vec<(String, String)>,
+}
+
+/// A store failed. Keeps its source.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind}")]
+#[non_exhaustive]
+pub struct StoreError {
+    /// What to make of it.
+    pub kind: StoreErrorKind,
+    /// What the driver said.
+    #[source]
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+/// What to make of a store's failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// Cannot be reached, is full, locked or read-only: try again later.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// Holds something that cannot be read.
+    #[error("the store holds a record that cannot be read")]
+    Corrupt,
+    /// Set up in a way that would break a promise.
+    #[error("the store is not set up for durable records")]
+    Setup,
+}
+
+impl StoreError {
+    /// An error of this kind, with its source.
+    pub fn new(kind: StoreErrorKind, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind, source: source.into() }
+    }
+
+    /// [`StoreErrorKind::Unavailable`].
+    pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(StoreErrorKind::Unavailable, source)
+    }
+}
