@@ -1,12 +1,11 @@
 //! The owner's side of a claim: [`Lease`], and the one ticker that keeps all leases of a process alive.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
@@ -18,9 +17,15 @@ use crate::{
     store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
 };
 
+mod registry;
 mod ticker;
 
+pub(crate) use registry::Leases;
+use registry::Left;
 pub(crate) use ticker::{GivenUp, Ticker};
+
+/// How long to try to give a key back. A doubt needs less: the end of the lease says the same.
+const GIVE_BACK: Duration = Duration::from_secs(10 * 60);
 
 /// How long to wait before the store is asked again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -245,10 +250,15 @@ impl Drop for Guard {
         };
         self.held.cancelled.cancel();
         self.runtime.leases().let_go(&self.held);
+        let patience = match left {
+            Outcome::Released(_) => GIVE_BACK,
+            _ => self.runtime.leases().length,
+        };
         self.runtime.leases().leave(Left {
             finish: self.held.finish(left),
-            until: Instant::now() + self.runtime.leases().length,
+            until: Instant::now() + patience,
             may_not_be_there_yet: stage == Stage::Claiming,
+            missing_since: None,
         });
     }
 }
@@ -260,46 +270,6 @@ impl Held {
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An outcome that a dropped lease could not store itself.
-struct Left {
-    finish: Finish,
-    /// From then on the record is in doubt anyway.
-    until: Instant,
-    /// The claim's reply was lost, so the claim may still be on its way: a finish that finds nothing is tried again.
-    may_not_be_there_yet: bool,
-}
-
-/// All leases of this process.
-pub(crate) struct Leases {
-    length: Duration,
-    held: Mutex<HashMap<Attempt, Arc<Held>>>,
-    left: Mutex<Vec<Left>>,
-    somebody_left: Notify,
-}
-
-impl Leases {
-    pub(crate) fn new(length: Duration) -> Self {
-        Self { length, held: Mutex::default(), left: Mutex::default(), somebody_left: Notify::new() }
-    }
-
-    fn held(&self) -> MutexGuard<'_, HashMap<Attempt, Arc<Held>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hold(&self, held: Arc<Held>) {
-        self.held().insert(held.attempt, held);
-    }
-
-    fn let_go(&self, held: &Held) {
-        self.held().remove(&held.attempt);
-    }
-
-    fn leave(&self, left: Left) {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(left);
-        self.somebody_left.notify_one();
     }
 }
 

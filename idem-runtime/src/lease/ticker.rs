@@ -1,6 +1,6 @@
 //! The one task that renews leases and writes down what dropped leases left behind.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -35,21 +35,21 @@ impl Ticker {
                 () = self.leases.somebody_left.notified() => false,
                 () = tokio::time::sleep(every) => false,
             };
-            self.write_what_was_left().await;
             if stopped {
-                return;
+                return self.write_what_was_left().await;
             }
-            self.renew().await;
+            // At once: a store that is slow to take outcomes must not cost the others their leases.
+            tokio::join!(self.write_what_was_left(), self.renew());
         }
     }
 
     async fn write_what_was_left(&self) {
-        let left = std::mem::take(&mut *self.leases.left.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = std::mem::take(&mut *self.leases.left());
         if left.is_empty() {
             return;
         }
         let finishes: Vec<Finish> = left.iter().map(|left| left.finish.clone()).collect();
-        let finished = match timeout(self.leases.length, self.store.finish(&finishes)).await {
+        let finished = match timeout(self.leases.length / 3, self.store.finish(&finishes)).await {
             Ok(Ok(finished)) => finished,
             failed => {
                 tracing::warn!(target: "idem::engine", ?failed, count = left.len(), "dropped leases not written yet, trying again");
@@ -58,16 +58,20 @@ impl Ticker {
         };
         let now = Instant::now();
         let mut finished = finished.into_iter();
-        let again = left.into_iter().filter(|left| {
+        let again = left.into_iter().filter_map(|mut left| {
             let settled = match finished.next() {
                 Some(Finished::Stored { .. }) => true,
-                Some(Finished::Lost) => !left.may_not_be_there_yet,
+                // A claim that was under way when its reply was lost shows up within a lease, or never.
+                Some(Finished::Lost) if left.may_not_be_there_yet => {
+                    *left.missing_since.get_or_insert(now) + self.leases.length <= now
+                }
+                Some(Finished::Lost) => true,
                 None => false,
             };
-            !settled && now < left.until
+            (!settled && now < left.until).then_some(left)
         });
-        // Not through `leave`: its wake-up would make this a busy loop.
-        self.leases.left.lock().unwrap_or_else(PoisonError::into_inner).extend(again);
+        // Not through `leave`, whose wake-up would make this a busy loop.
+        self.leases.left().extend(again);
     }
 
     async fn renew(&self) {
