@@ -1,4 +1,5 @@
-//! Makes retries safe: one attribute, and a repeated request has one effect and gets one answer.
+#![doc = include_str!("docs/crate.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod cache;
 mod call;
@@ -23,6 +24,7 @@ pub mod state;
 pub mod store;
 mod wait;
 
+#[doc = include_str!("docs/idempotent.md")]
 pub use idem_macros::idempotent;
 
 pub use error::{Error, ErrorKind};

@@ -25,7 +25,7 @@ use crate::{
 
 /// Keeps the promise of every annotated operation of this process. Cheap to clone; put it into the router's state.
 ///
-/// ```
+/// ```no_run
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use idem_runtime::{MemoryStore, Runtime};
 ///
