@@ -23,7 +23,14 @@ fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
         return;
     }
     let payload = args.payload.key().filter(|_| !matches!(args.payload.get(), Some(Payload::None)));
-    let of_requests = [args.header.key(), args.optional.key(), args.key_format.key(), args.state.key(), payload];
+    let of_requests = [
+        args.header.key(),
+        args.optional.key(),
+        args.key_format.key(),
+        args.client_errors.key(),
+        args.state.key(),
+        payload,
+    ];
     for key in of_requests.into_iter().flatten() {
         let message = format_args!("`{key}` is about requests, the plain `function` `{}` has none", func.name());
         cx.error(key, message);

@@ -68,7 +68,7 @@ fn a_plain_function() {
 #[test]
 fn a_method() {
     check(
-        r#"function, runtime = self.idem, scope = "tenant", op = "settle", key = self.key_of(&event), client_errors = store"#,
+        r#"function, runtime = self.idem, scope = "tenant", op = "settle", key = self.key_of(&event)"#,
         "pub(crate) async fn settle(&mut self, Event { tenant, .. }: Event, event: Id) -> Result<(), E> where E: Clone { body() }",
         &expect![[r#"
             pub(crate) async fn settle(
@@ -89,8 +89,7 @@ fn a_method() {
                                 column: ::core::column!(),
                             },
                         )
-                        .payload(__p::PayloadRule::None)
-                        .client_errors(__p::ClientErrors::Store);
+                        .payload(__p::PayloadRule::None);
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)
                     }

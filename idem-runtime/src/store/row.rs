@@ -135,7 +135,7 @@ impl Row {
         };
         let mut row = Self { state, reason: finish.outcome.reason(), ..self.clone() };
         match finish.outcome {
-            Outcome::Done(_) => {}
+            Outcome::Done(_) => row.grant_windows(now),
             Outcome::Rejected(_, keep) => row.expires_at = row.expires_at.min(now.plus(keep)),
             Outcome::Released(_) => row.guard_until = row.guard_until.min(now.plus(RELEASED_GUARD)),
             Outcome::InDoubt(_) => row.lease_until = row.lease_until.min(now),
@@ -168,7 +168,22 @@ impl Row {
         };
         let quarantine_over = self.lease_until.plus(resolve.quarantine) <= now;
         let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, event)?;
-        Some(Self { state, reason: Some(Reason::Operator), attempt: Attempt::random(), ..self.clone() })
+        let mut row = Self { state, reason: Some(Reason::Operator), attempt: Attempt::random(), ..self.clone() };
+        if state == State::Done {
+            row.grant_windows(now);
+        }
+        Some(row)
+    }
+
+    /// The windows count from the claim. An answer that comes when half of its replay window is over or more gets both
+    /// windows anew: else a run longer than its ttl, or a doubt that was settled late, would be run again by the next
+    /// retry. All others stay as they are, so that a completion need not touch an index.
+    fn grant_windows(&mut self, now: Millis) {
+        let (ttl, guard) = (self.expires_at.since(self.created_at), self.guard_until.since(self.created_at));
+        if now.since(self.created_at) >= ttl / 2 {
+            self.expires_at = now.plus(ttl);
+            self.guard_until = now.plus(guard);
+        }
     }
 
     /// The record as operators see it. `wall` is the wall clock's time at `now`.

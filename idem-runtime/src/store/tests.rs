@@ -71,6 +71,7 @@ macro_rules! conformance {
             a_rejection_lasts_as_long_as_it_says
             a_rejection_does_not_outlast_its_ttl
             what_is_in_doubt_never_expires
+            an_answer_that_comes_late_is_not_run_again_by_the_next_retry
             scenario_49_a_zombie_of_a_released_run_is_shut_out
             a_voided_key_does_not_answer_from_an_earlier_epoch
             a_renewed_lease_ends_later

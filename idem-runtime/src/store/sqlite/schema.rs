@@ -36,8 +36,7 @@ pub(super) async fn check(connection: &mut SqliteConnection) -> Result<Vec<Strin
     } else if version > MIGRATIONS.len() {
         faults.push(newer(version));
     }
-    let probe = if version == 0 { sql::PROBE_UNMIGRATED } else { sql::PROBE };
-    match writes(connection, probe).await {
+    match writes(connection).await {
         Ok(()) => {}
         Err(error) if error::primary_code(&error) == Some(error::READONLY) => faults.push(format!(
             "the database cannot be written ({error}); give this process write access to the file and its folder, \
@@ -58,10 +57,10 @@ async fn version(connection: &mut SqliteConnection) -> Result<usize, StoreError>
     usize::try_from(version).map_err(|_| error::corrupt("the schema version in `idem_meta` is negative"))
 }
 
-async fn writes(connection: &mut SqliteConnection, probe: &'static str) -> Result<(), sqlx::Error> {
-    let mut transaction = connection.begin_with(sql::BEGIN).await?;
-    sqlx::query(probe).execute(&mut *transaction).await?;
-    transaction.rollback().await
+/// A transaction that writes nothing. SQLite refuses the write lock itself where it could not write: by `query_only`,
+/// and by the rights to the file.
+async fn writes(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    connection.begin_with(sql::BEGIN).await?.rollback().await
 }
 
 fn newer(version: usize) -> String {

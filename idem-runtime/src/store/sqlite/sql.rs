@@ -20,7 +20,8 @@ macro_rules! columns {
 /// SQLite answers "database is locked" at once, whatever the time-out.
 pub(super) const BEGIN: &str = "begin immediate";
 
-/// The one instant of a writing transaction; read under the write lock, so the transactions' instants are in order.
+/// The one instant of a writing transaction; read under the write lock, so no transaction acts at an instant before
+/// that of the one it waited for, unless the clock is set back.
 pub(super) const NOW: &str = concat!("select ", now!());
 
 /// Draws a fence. Under the write lock, so none is drawn twice, and a rollback takes it back.
@@ -31,7 +32,7 @@ pub(super) const ROW: &str = concat!("select ", columns!(), ", ", now!(), " as n
 
 /// What claim and peek look at: one statement, so row, answer and time are of one snapshot. Without the write lock it
 /// may be outdated by the time it is read; that is harmless for all that is final or refused, and whatever looks free
-/// is read again under the lock. An answer that a record had before it started afresh is not joined.
+/// is read again under the lock. Only answers that may be due are joined: their bodies can be long.
 pub(super) const LOOK: &str = concat!(
     "select ",
     columns!(),
@@ -79,7 +80,8 @@ pub(super) const LINKS: &str = "select provider, id from idem_link where kid = ?
 /// Settles a record. After ROW in the same transaction said that the fence is the one seen, which is compared once
 /// more; the new attempt and fence shut out the old run.
 pub(super) const RESOLVE: &str = "
-    update idem_key set state = ?3, reason = ?4, fence = ?5, attempt = ?6 where kid = ?1 and fence = ?2";
+    update idem_key set state = ?3, reason = ?4, fence = ?5, attempt = ?6, expires_at = ?7, guard_until = ?8
+     where kid = ?1 and fence = ?2";
 
 /// A voided record has no answer, not even one of an earlier epoch.
 pub(super) const VOID: &str = "delete from idem_response where kid = ?1";
@@ -97,9 +99,3 @@ pub(super) const SCHEMA: &str = "select schema from idem_meta where id = 1";
 
 /// Marks a migration as run. In the transaction of the migration, so another process sees both or neither.
 pub(super) const MARK: &str = "update idem_meta set schema = ?1 where id = 1";
-
-/// A write that changes nothing; always rolled back.
-pub(super) const PROBE: &str = "update idem_meta set fence = fence where id = 1";
-
-/// The same where there is no table yet; always rolled back.
-pub(super) const PROBE_UNMIGRATED: &str = "create table idem_probe (id integer)";

@@ -205,6 +205,8 @@ pub(super) async fn resolve(
         .bind(row.reason.map_or(0, Reason::code))
         .bind(row.fence.0)
         .bind(row.attempt.as_bytes().as_slice())
+        .bind(row.expires_at.0)
+        .bind(row.guard_until.0)
         .execute(&mut *transaction)
         .await
         .map_err(failed)?;

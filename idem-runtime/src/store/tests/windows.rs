@@ -102,6 +102,24 @@ pub(crate) async fn what_is_in_doubt_never_expires(store: &dyn Store, clock: &dy
     found!(retry(store, "silent").await, Claimed::Found(Found::InDoubt(Reason::LeaseExpired)));
 }
 
+pub(crate) async fn an_answer_that_comes_late_is_not_run_again_by_the_next_retry(store: &dyn Store, clock: &dyn Clock) {
+    let slow = claim("slow");
+    own(store, &slow).await;
+    run(store, "settled", Outcome::InDoubt(Reason::Panic)).await;
+    run(store, "voided", Outcome::InDoubt(Reason::Panic)).await;
+    clock.pass(GUARD * 2).await; // a run longer than its windows, and doubts older than them
+    found!(finish(store, &slow, Outcome::Done(reply("slow"))).await, Finished::Stored { ttl_left } if ttl_left > TTL / 2);
+    let seen = find(store, "settled").await.fence;
+    assert!(resolve(store, "settled", seen, Resolution::Complete(reply("settled"))).await);
+    let seen = find(store, "voided").await.fence;
+    assert!(resolve(store, "voided", seen, Resolution::Void).await);
+    found!(retry(store, "slow").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("slow"));
+    found!(retry(store, "settled").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("settled"));
+    found!(retry(store, "voided").await, Claimed::Found(Found::NotRetained { status: None }));
+    clock.pass(TTL).await;
+    found!(retry(store, "slow").await, Claimed::Found(Found::Expired));
+}
+
 pub(crate) async fn scenario_49_a_zombie_of_a_released_run_is_shut_out(store: &dyn Store, clock: &dyn Clock) {
     let zombie = claim("a");
     let seen = own(store, &zombie).await.fence;

@@ -174,3 +174,17 @@ async fn a_lock_held_too_long_is_unavailable_and_passes() {
     own(&store, &claim("a")).await;
     found!(retry(&store, "a").await, Claimed::Found(Found::InFlight { .. }));
 }
+
+#[tokio::test]
+async fn connect_waits_for_somebody_who_uses_a_file_that_is_not_yet_in_wal_mode() {
+    let place = Place::new();
+    connect::create(&place.file()).unwrap();
+    place.execute("create table other (n integer)").await;
+    let mut other = place.raw().await;
+    let using = other.begin_with("begin immediate").await.unwrap();
+    let (store, ()) = tokio::join!(place.store(), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        using.rollback().await.unwrap();
+    });
+    store.migrate().await.unwrap();
+}
