@@ -14,6 +14,9 @@ mod facts;
 mod function;
 mod handler;
 mod parts;
+mod recover;
+
+pub(crate) use recover::recover;
 
 pub(crate) fn expand(operation: &Operation) -> TokenStream {
     match &operation.kind {

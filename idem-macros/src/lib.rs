@@ -30,10 +30,19 @@ fn annotate(attr: TokenStream, item: TokenStream) -> TokenStream {
         Ok(operation) => expand::expand(&operation),
         Err(errors) => {
             // The user's item stays, so that nothing else in the crate complains about a missing function.
-            let mut output = item::without_helper_attributes(item);
+            let mut output = recovered(item);
             output.extend(errors.into_compile_error());
             output
         }
+    }
+}
+
+fn recovered(item: TokenStream) -> TokenStream {
+    let cx = Ctxt::new();
+    let func = HandlerFn::parse(&cx, item.clone());
+    match cx.check(func) {
+        Ok(func) => expand::recover(&func),
+        Err(_) => item::without_helper_attributes(item), // reported already
     }
 }
 

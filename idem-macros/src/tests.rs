@@ -34,8 +34,10 @@ fn after_an_error_the_item_stays_without_our_attribute() {
     check(
         r#"scope = "tennant", ttl = "24hours""#,
         "async fn charge(tenant: Tenant, #[idem] exec: Execution) -> String { body() }",
-        &expect![[r#"
-            async fn charge(tenant: Tenant, exec: Execution) -> String {
+        &expect![[r##"
+            #[allow(unreachable_code, unused_mut, unused_variables, clippy::all)]
+            async fn charge(tenant: Tenant) -> String {
+                let exec: Execution = loop {};
                 body()
             }
             ::core::compile_error! {
@@ -47,7 +49,7 @@ fn after_an_error_the_item_stays_without_our_attribute() {
             ::core::compile_error! {
                 "missing `op`, the stable name of the operation that `charge` performs\nhelp: write `#[idempotent(op = \"charge\", ..)]`"
             }
-        "#]],
+        "##]],
     );
 }
 
@@ -69,4 +71,24 @@ fn case_67_the_body_appears_exactly_once() {
         let markers = words(expand(attr, item)).iter().filter(|word| *word == "\"marker\"").count();
         assert_eq!(markers, 1, "{attr}");
     }
+}
+
+#[test]
+fn a_body_that_does_not_parse_still_expands() {
+    // What an editor sees while somebody types: it needs the signature and the names to complete the rest.
+    for body in ["let x = ;", "app.", "match req { Some }", "if let = 3 4 5"] {
+        let item = format!("async fn a(t: T, b: B) -> String {{ {body} }}");
+        for attr in [r#"op = "a", scope = t"#, r#"function, op = "a", scope = t, key = b, runtime = t.idem"#] {
+            let words = words(expand(attr, &item));
+            assert!(!words.iter().any(|word| word == "compile_error"), "{body}");
+            assert!(words.iter().any(|word| word == "OPERATION"), "{body}");
+        }
+    }
+}
+
+#[test]
+fn after_an_error_an_unfinished_body_stays_as_it_is() {
+    let item = "async fn a(t: T) -> String { let x = ; }";
+    let words = words(expand("scope = t", item));
+    assert!(words.iter().any(|word| word == "x") && words.iter().any(|word| word == "compile_error"));
 }

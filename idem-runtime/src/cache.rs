@@ -65,3 +65,93 @@ impl Cache {
         entries.insert(record, Arc::new(Entry { fingerprint, response, due_until }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::operation::{Kind, Operation, Place};
+
+    const SECOND: Duration = Duration::from_secs(1);
+    static OPERATION: Operation = Operation::new("op", Kind::Handler, Place { file: "", line: 0, column: 0 });
+
+    fn fingerprint(payload: u8) -> Fingerprint {
+        Fingerprint::from_parts(Fingerprint::ALGORITHM, [payload; 32])
+    }
+
+    fn call(record: u8, payload: u8) -> Call {
+        let (record, fingerprint) = (RecordId::from([record; 16]), fingerprint(payload));
+        Call { operation: &OPERATION, record, scope: "".into(), fingerprint, patience: Duration::ZERO }
+    }
+
+    fn answer(body: &'static str, ttl_left: Duration) -> Replay {
+        let body = Some(Bytes::from_static(body.as_bytes()));
+        let response = StoredResponse { status: Some(201), headers: Bytes::new(), body };
+        Replay { response, fingerprint: fingerprint(1), ttl_left, is_final: true }
+    }
+
+    fn keep(cache: &Cache, record: u8, replay: &Replay) {
+        cache.keep(RecordId::from([record; 16]), replay);
+    }
+
+    fn body_of(found: Option<Found>) -> Option<Bytes> {
+        match found {
+            None => None,
+            Some(Found::Replay(replay)) => replay.response.body,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clause_12_an_entry_lives_as_long_as_the_store_said() {
+        let cache = Cache::new(1 << 20);
+        keep(&cache, 1, &answer("first", 10 * SECOND));
+        advance(9 * SECOND).await;
+        let Some(Found::Replay(replay)) = cache.look(&call(1, 1)) else { panic!("gone too early") };
+        assert_eq!(replay.ttl_left, SECOND, "what is read here is not good for longer than before");
+        keep(&cache, 1, &answer("first", 10 * SECOND)); // a slow reader, whose answer is older than it says
+        advance(SECOND).await;
+        assert!(cache.look(&call(1, 1)).is_none());
+        keep(&cache, 1, &answer("afresh", 10 * SECOND));
+        assert_eq!(body_of(cache.look(&call(1, 1))), Some("afresh".into()));
+    }
+
+    /// However long the caller then takes, memory is no reason to refuse it.
+    #[tokio::test(start_paused = true)]
+    async fn clause_12_an_expired_entry_has_no_say_in_a_mismatch() {
+        let cache = Cache::new(1 << 20);
+        keep(&cache, 1, &answer("first", SECOND));
+        assert!(matches!(cache.look(&call(1, 2)), Some(Found::Mismatch)));
+        advance(SECOND).await;
+        assert!(cache.look(&call(1, 2)).is_none());
+    }
+
+    #[tokio::test]
+    async fn case_54_only_what_cannot_change_is_kept() {
+        let cache = Cache::new(1 << 20);
+        keep(&cache, 1, &Replay { is_final: false, ..answer("declined", SECOND) });
+        keep(&cache, 2, &answer("over", Duration::ZERO));
+        assert!(cache.look(&call(1, 1)).is_none() && cache.look(&call(2, 1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_cache_of_no_bytes_is_off() {
+        let cache = Cache::new(0);
+        keep(&cache, 1, &answer("first", SECOND));
+        assert!(cache.look(&call(1, 1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_bound_is_in_bytes_of_whole_records() {
+        let cache = Cache::new(4 * (OVERHEAD as u64 + 1000));
+        let text: &'static str = "x".repeat(1000).leak();
+        for record in 0..40 {
+            keep(&cache, record, &answer(text, 10 * SECOND));
+        }
+        let entries = cache.entries.as_ref().unwrap();
+        entries.run_pending_tasks();
+        assert!((1..=4).contains(&entries.entry_count()), "{}", entries.entry_count());
+    }
+}

@@ -1,7 +1,7 @@
 //! THE story: claim → run → finish. Read this first.
 //!
-//! A [`Call`] comes in with its key and its payload's fingerprint. Either it owns the record and its [`Work`] runs, or
-//! it is told what stands in its way. Nothing here knows HTTP or SQL.
+//! A [`Call`] comes in with its key and its payload's fingerprint. Either it owns the record and its work runs, or it is
+//! told what stands in its way. Nothing here knows HTTP or SQL.
 
 use std::time::Duration;
 
@@ -10,16 +10,10 @@ use crate::{
     call::Call,
     error::{Error, ErrorKind},
     lease::{Claiming, Lease, Settled},
+    state::Reason,
     store::{Found, Outcome, StoredResponse},
     wait::Patience,
 };
-
-/// What an owner does. A handler's body runs on a task of its own, so that a caller who hangs up does not stop it; a
-/// function's body borrows, so it runs where it is called.
-pub(crate) trait Work {
-    type Value;
-    fn run(self, lease: Lease) -> impl Future<Output = Answer<Self::Value>>;
-}
 
 /// What a call gets.
 #[derive(Debug)]
@@ -34,13 +28,20 @@ pub(crate) enum Answer<R> {
 
 /// One call, from its key to its answer.
 ///
+/// `work` is what an owner does. A handler's body runs on a task of its own, so that a caller who hangs up does not stop
+/// it; a function's body borrows, so it runs where it is called. (A closure, not a trait: an associated future would be
+/// looked up again for every lifetime in `R` when somebody asks whether this one is `Send`.)
+///
 /// Cancel safety: dropped at any point, nothing is left undecided. A claim under way finishes and is given back, a
 /// detached body goes on, a borrowed body is held in doubt, a waiter leaves the queue.
-pub(crate) async fn run<W: Work>(runtime: &Runtime, call: &Call, work: W) -> Answer<W::Value> {
+pub(crate) async fn run<R, F>(runtime: &Runtime, call: &Call, work: impl FnOnce(Lease) -> F) -> Answer<R>
+where
+    F: Future<Output = Answer<R>>,
+{
     let mut patience = Patience::new(runtime, call);
     loop {
         match admit(runtime, call).await {
-            Ok(Admission::Own(lease)) => return work.run(lease).await,
+            Ok(Admission::Own(lease)) => return work(lease).await,
             Ok(Admission::Found(Found::InFlight { .. })) if patience.wait().await => {} // look again
             Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
             Err(error) => return Answer::Refused(call.explain(error)),
@@ -92,6 +93,10 @@ async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
 
 async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
     match Claiming::new(runtime, call).send().await {
+        Ok(Ok(lease)) if lease.runtime().leases().are_given_up() => {
+            lease.finish(Outcome::Released(Reason::Shutdown)).await; // here: nobody writes down what is dropped now
+            Err(Error::new(ErrorKind::Draining))
+        }
         Ok(Ok(lease)) => Ok(Admission::Own(lease)),
         Ok(Err(found)) => Ok(Admission::Found(found)),
         Err(error) => Err(Error::from_store(error)),

@@ -65,6 +65,8 @@ pub enum ErrorKind {
     Unreadable,
     /// `authorize_replay` said no.
     ReplayForbidden,
+    /// A provider's id that cannot be recorded.
+    InvalidLink,
     /// `resolve` came too early, too late, or for a record that is not in doubt.
     Conflict,
     /// This runtime was told not to serve the operation.
@@ -129,6 +131,7 @@ impl fmt::Display for Error {
             ErrorKind::TooLarge => "the request body is too large",
             ErrorKind::Unreadable => "the request body could not be read",
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
+            ErrorKind::InvalidLink => "a provider's id cannot be recorded",
             ErrorKind::Conflict => "the record is not in the state that was seen, or may not be settled yet",
             ErrorKind::NotServed => "this runtime does not serve the operation",
             ErrorKind::Store => "the idempotency store holds something that cannot be read",

@@ -130,7 +130,8 @@ impl Execution {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the store does not take it within `store_timeout`;
-    /// [`ErrorKind::Conflict`] if `provider` or `id` is empty or too long.
+    /// [`ErrorKind::InvalidLink`] if `provider` or `id` is empty or too long. Both answer 5xx, so that a handler that
+    /// passes them on holds its key in doubt: links are recorded after an effect.
     ///
     /// # Cancel safety
     /// Dropped before it is done, the link may or may not be recorded. Call it again.
@@ -138,7 +139,7 @@ impl Execution {
         let Some((runtime, record)) = &self.run.record else { return Ok(()) };
         if [provider, id].iter().any(|text| text.is_empty() || text.len() > MAX_LINK || text.contains('\0')) {
             let detail = "a link's provider and id are 1 to 512 bytes without NUL";
-            return Err(Error::new(ErrorKind::Conflict).with(|about| about.detail = Some(detail)));
+            return Err(Error::new(ErrorKind::InvalidLink).with(|about| about.detail = Some(detail)));
         }
         let link = Link {
             record: *record,
@@ -147,7 +148,9 @@ impl Execution {
             provider: provider.to_owned(),
             id: id.to_owned(),
         };
-        runtime.ask(runtime.store().link(&[link])).await.map_err(Error::from_store)
+        // The body is under way, so a caller who is shown this error must not take a new key for safe.
+        let failed = |error| Error::from_store(error).with(|about| about.body_ran = true);
+        runtime.ask(runtime.store().link(&[link])).await.map_err(failed)
     }
 
     /// Says that the effect happened and that this answer is final, whatever its status or error: a card that was

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Runtime,
     call::Call,
-    engine::{self, Answer, Work},
+    engine::{self, Answer},
     error::{Error, ErrorKind},
     fingerprint::{Content, Material, fingerprint},
     key::Scope,
@@ -31,7 +31,6 @@ pub trait Recordable: Sized {
     fn recorder() -> Recorder<Self>;
 }
 
-#[diagnostic::do_not_recommend]
 impl<T: RecordedValue, E: FromIdem> Recordable for Result<T, E> {
     fn recorder() -> Recorder<Self> {
         Recorder {
@@ -49,7 +48,7 @@ impl<T: RecordedValue, E: FromIdem> Recordable for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be replayed by `#[idempotent]`",
     label = "a retry gets this value back from the store, so it must be `Serialize` and `DeserializeOwned`",
-    note = "add `#[derive(serde::Serialize, serde::Deserialize)]` to `{Self}`"
+    note = "for a type of your own, add `#[derive(serde::Serialize, serde::Deserialize)]`"
 )]
 pub trait RecordedValue: Sized {
     #[doc(hidden)]
@@ -155,7 +154,7 @@ where
         Err(error) => return (recorder.refuse)(error.with(|about| about.op = Some(operation.op))),
     };
     let (read, refuse) = (recorder.read, recorder.refuse);
-    match engine::run(&runtime, &call, Borrowed { body, recorder }).await {
+    match engine::run(&runtime, &call, |lease| borrowed(lease, body, recorder)).await {
         Answer::Ran { value, .. } => value,
         Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
             Ok(value) => value,
@@ -183,37 +182,28 @@ fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key:
 }
 
 /// A body that borrows from its caller.
-struct Borrowed<R, B> {
-    body: B,
-    recorder: Recorder<R>,
-}
-
-impl<R, B, F> Work for Borrowed<R, B>
+async fn borrowed<R, B, F>(lease: Lease, body: B, recorder: Recorder<R>) -> Answer<R>
 where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
-    type Value = R;
-
-    async fn run(self, lease: Lease) -> Answer<R> {
-        let execution = lease.start();
-        let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
-        let (outcome, value) = match (self.body)(&mut Supply::new(execution.clone())) {
-            Err(error) => (Outcome::Released(Reason::Status), (self.recorder.refuse)(error)),
-            Ok(body) => match tokio::time::timeout(call.operation.timeout.unwrap_or(Duration::MAX), body).await {
-                Ok(result) => (self.recorder.close)(result, execution.declared()),
-                Err(_elapsed) => {
-                    lease.cancelled().cancel();
-                    (Outcome::InDoubt(Reason::Timeout), (self.recorder.refuse)(call.error(ErrorKind::TimedOut)))
-                }
-            },
-        };
-        // On its own task: the outcome is stored even if the caller leaves now.
-        match runtime.on_its_own_task(engine::settle(lease, outcome, ())).await {
-            Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
-            Some(Answer::Replay(stored)) => Answer::Replay(stored),
-            Some(Answer::Refused(error)) => Answer::Refused(error),
-            None => Answer::Ran { value, recorded: false },
-        }
+    let Some(execution) = lease.start() else { return Answer::Refused(lease.call().error(ErrorKind::Draining)) };
+    let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+    let (outcome, value) = match body(&mut Supply::new(execution.clone())) {
+        Err(error) => (Outcome::Released(Reason::Status), (recorder.refuse)(error)),
+        Ok(body) => match tokio::time::timeout(call.operation.timeout.unwrap_or(Duration::MAX), body).await {
+            Ok(result) => (recorder.close)(result, execution.declared()),
+            Err(_elapsed) => {
+                lease.cancelled().cancel();
+                (Outcome::InDoubt(Reason::Timeout), (recorder.refuse)(call.error(ErrorKind::TimedOut)))
+            }
+        },
+    };
+    // On its own task: the outcome is stored even if the caller leaves now.
+    match runtime.on_its_own_task(engine::settle(lease, outcome, ())).await {
+        Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
+        Some(Answer::Replay(stored)) => Answer::Replay(stored),
+        Some(Answer::Refused(error)) => Answer::Refused(error),
+        None => Answer::Ran { value, recorded: false },
     }
 }

@@ -11,7 +11,7 @@ mod reply;
 pub(crate) use self::config::HttpConfig;
 pub use self::{
     config::Replaying,
-    handler::{Witness, handle, rejected},
+    handler::{Body, Witness, body, handle, rejected},
     payload::{Incoming, Payload},
     problem::Problem,
     replayable::{Final, NotApplied, Replayable},

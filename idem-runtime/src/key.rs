@@ -79,7 +79,7 @@ pub trait ScopePart {
 }
 
 /// Collects the parts of a scope.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ScopeWriter {
     digest_input: Vec<u8>,
     text: String,
@@ -100,6 +100,12 @@ impl ScopeWriter {
                 c => self.text.push(c),
             }
         }
+    }
+}
+
+impl fmt::Debug for ScopeWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeWriter").finish_non_exhaustive()
     }
 }
 
@@ -237,9 +243,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 macro_rules! text_parts {
     ($($ty:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl ScopePart for $ty {
             fn write_scope(&self, out: &mut ScopeWriter) { out.part(self) }
         }
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $ty {
             fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self.as_bytes()) }
         }
@@ -249,9 +257,11 @@ text_parts!(str, String, Cow<'_, str>);
 
 macro_rules! display_parts {
     ($($ty:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl ScopePart for $ty {
             fn write_scope(&self, out: &mut ScopeWriter) { out.part(&self.to_string()) }
         }
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $ty {
             fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Owned(self.to_string().into_bytes()) }
         }
@@ -273,6 +283,7 @@ pointer_parts!(&T, &mut T, Box<T>, Arc<T>, Rc<T>);
 
 macro_rules! byte_keys {
     ($($ty:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl KeyPart for $ty {
             fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self) }
         }
@@ -280,6 +291,7 @@ macro_rules! byte_keys {
 }
 byte_keys!([u8], Vec<u8>, bytes::Bytes);
 
+#[diagnostic::do_not_recommend]
 impl<const N: usize> KeyPart for [u8; N] {
     fn key_bytes(&self) -> Cow<'_, [u8]> {
         Cow::Borrowed(self)
@@ -288,6 +300,7 @@ impl<const N: usize> KeyPart for [u8; N] {
 
 macro_rules! tuple_scopes {
     ($($name:ident)+) => {
+        #[diagnostic::do_not_recommend]
         impl<$($name: ScopePart),+> ScopePart for ($($name,)+) {
             #[allow(non_snake_case, reason = "one letter per part")]
             fn write_scope(&self, out: &mut ScopeWriter) {

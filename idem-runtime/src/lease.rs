@@ -136,13 +136,17 @@ impl Claiming {
 }
 
 impl Lease {
-    /// The body starts: from here on, an end without an outcome is a doubt.
-    pub(crate) fn start(&self) -> Execution {
+    /// The body starts: from here on, an end without an outcome is a doubt. `None` if shutdown has given the key back
+    /// already: somebody else may run by now.
+    pub(crate) fn start(&self) -> Option<Execution> {
         let Guard { runtime, call, held, .. } = &self.guard;
-        held.progress().stage = Stage::Running;
+        match &mut held.progress().stage {
+            stage @ Stage::Owned => *stage = Stage::Running,
+            Stage::Claiming | Stage::Running | Stage::Finishing | Stage::Over => return None,
+        }
         let (attempt, attempts) = (held.attempt, self.owned.attempts);
         tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "claimed", %attempt, attempts, record = held.record.short());
-        Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone())
+        Some(Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone()))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

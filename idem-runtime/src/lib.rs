@@ -1,5 +1,6 @@
 #![doc = include_str!("docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(feature = "axum"), allow(dead_code, reason = "some of what all share is used by handlers only"))]
 
 mod cache;
 mod call;

@@ -4,7 +4,7 @@
 pub use inventory;
 
 #[cfg(feature = "axum")]
-pub use crate::http::{Incoming, Payload, Witness, handle, rejected};
+pub use crate::http::{Body, Incoming, Payload, Witness, body, handle, rejected};
 use crate::{
     Runtime,
     execution::Execution,
@@ -21,10 +21,19 @@ pub use crate::{
 pub type Response = axum::response::Response;
 
 /// Where an operation's key comes from.
-#[derive(Debug)]
 pub enum KeySource {
     Header,
     Given(Vec<u8>),
+}
+
+/// Without the key.
+impl std::fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Header => "Header",
+            Self::Given(_) => "Given(..)",
+        })
+    }
 }
 
 #[must_use]
@@ -117,9 +126,16 @@ where
 
 #[cfg(feature = "axum")]
 mod handlers {
-    use axum::extract::{FromRef, FromRequest, FromRequestParts};
+    use std::{marker::PhantomData, ops::Deref};
 
-    use super::{Runtime, Witness};
+    use axum::{
+        Form, Json,
+        body::Body,
+        extract::{FromRef, FromRequest, FromRequestParts, RawForm, Request},
+    };
+    use bytes::Bytes;
+
+    use super::{Runtime, Supplied, Witness};
     use crate::http::Replayable;
 
     pub fn replayable<R>() -> Witness<R>
@@ -137,6 +153,9 @@ mod handlers {
         body
     }
 
+    // With `state = App`: what axum's `Handler` asks for, in our words. The blanket implementations are not
+    // recommended, so that rustc stops at our message instead of listing axum's extractors.
+
     #[diagnostic::on_unimplemented(
         message = "the router state `{Self}` does not hold the idempotency runtime",
         label = "no `Runtime` in this state",
@@ -152,17 +171,104 @@ mod handlers {
     {
     }
 
-    pub fn must_be_a_body_extractor<S, E, M>()
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be extracted from a request",
+        label = "not an extractor in a router whose state is `{S}`",
+        note = "`Json<T>`, `Form<T>`, `Path<T>` and `Query<T>` need `T: serde::de::DeserializeOwned`, `State<T>` needs `T: FromRef<{S}>`",
+        note = "write `#[idem]` in front of a parameter that the runtime supplies"
+    )]
+    pub trait Extractor<S, M> {}
+    #[diagnostic::do_not_recommend]
+    impl<S, M, E> Extractor<S, M> for E where E: FromRequest<S, M> {}
+
+    pub fn must_be_an_extractor<S, E, M>()
     where
-        E: FromRequest<S, M>,
+        E: Extractor<S, M>,
     {
     }
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot be extracted from the head of a request",
+        label = "not an extractor of request parts in a router whose state is `{S}`",
+        note = "only the last parameter may take the body, as `Json`, `Form`, `String` and `Bytes` do",
+        note = "`Path<T>` and `Query<T>` need `T: serde::de::DeserializeOwned`, `State<T>` needs `T: FromRef<{S}>`",
+        note = "write `#[idem]` in front of a parameter that the runtime supplies"
+    )]
+    pub trait HeadExtractor<S> {}
+    #[diagnostic::do_not_recommend]
+    impl<S, E> HeadExtractor<S> for E where E: FromRequestParts<S> {}
+
     pub fn must_be_a_head_extractor<S, E>()
     where
-        E: FromRequestParts<S>,
+        E: HeadExtractor<S>,
     {
     }
+
+    // Without `state`: the two mistakes that show in the type alone. A suspicious `Parameter` has the method itself, with
+    // a bound that nothing meets; on every other, the method of that name is found behind `Deref`.
+
+    #[must_use]
+    pub fn parameter<T>() -> Parameter<T> {
+        Parameter(Unsuspicious, PhantomData)
+    }
+
+    #[derive(Debug)]
+    pub struct Parameter<T>(Unsuspicious, PhantomData<fn() -> T>);
+
+    #[derive(Debug)]
+    pub struct Unsuspicious;
+
+    impl<T> Deref for Parameter<T> {
+        type Target = Unsuspicious;
+
+        fn deref(&self) -> &Unsuspicious {
+            &self.0
+        }
+    }
+
+    impl Unsuspicious {
+        pub fn comes_from_the_request(&self) {}
+        pub fn leaves_the_body_to_the_last(&self) {}
+    }
+
+    impl<T: Supplied> Parameter<T> {
+        pub fn comes_from_the_request(&self)
+        where
+            T: FromTheRequest,
+        {
+        }
+    }
+
+    impl<T: TakesTheBody> Parameter<T> {
+        pub fn leaves_the_body_to_the_last(&self)
+        where
+            T: LeavesTheBody,
+        {
+        }
+    }
+
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` comes from the runtime, not from the request",
+        label = "write `#[idem]` in front of this parameter"
+    )]
+    pub trait FromTheRequest {}
+
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` takes the body of the request, which only the last parameter may do",
+        label = "move this parameter to the end, where there can be only one such"
+    )]
+    pub trait LeavesTheBody {}
+
+    pub trait TakesTheBody {}
+    impl<T> TakesTheBody for Json<T> {}
+    impl<T> TakesTheBody for Form<T> {}
+    impl TakesTheBody for RawForm {}
+    impl TakesTheBody for Bytes {}
+    impl TakesTheBody for String {}
+    impl TakesTheBody for Body {}
+    impl<B> TakesTheBody for Request<B> {}
+    impl<T: TakesTheBody> TakesTheBody for Option<T> {}
+    impl<T: TakesTheBody, E> TakesTheBody for Result<T, E> {}
 }
 #[cfg(feature = "axum")]
 pub use handlers::*;

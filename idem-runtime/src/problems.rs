@@ -64,6 +64,9 @@
 //!
 //! # Faults of the service
 //!
+//! ## idempotency-link-invalid
+//! 500, `operator`. The operation ran, but a provider's id for it cannot be recorded; as outcome-unknown.
+//!
 //! ## idempotency-conflict
 //! 409, `never`. Only for operators: a record was not in the state in which it was seen.
 //!

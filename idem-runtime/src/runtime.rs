@@ -284,6 +284,7 @@ impl fmt::Debug for Runtime {
         f.debug_struct("Runtime")
             .field("namespace", &self.config().namespace)
             .field("bodies", &self.bodies().len())
+            .field("leases", &self.leases().count())
             .field("draining", &self.is_draining())
             .finish_non_exhaustive()
     }

@@ -1,6 +1,8 @@
 //! What the engine and the stores say to each other: the [`Store`] trait and its vocabulary.
 
+mod error;
 mod memory;
+mod operator;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -11,9 +13,13 @@ use std::{sync::Arc, time::Duration};
 pub use self::memory::MemoryStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
-pub use self::words::{
-    Attempt, Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record, Renewal,
-    Renewed, Replay, Resolution, Resolve, StoreError, StoreErrorKind, StoredResponse,
+pub use self::{
+    error::{StoreError, StoreErrorKind},
+    operator::{Audit, Record, Resolution, Resolve},
+    words::{
+        Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
+        StoredResponse,
+    },
 };
 use crate::key::RecordId;
 

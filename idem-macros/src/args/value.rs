@@ -5,6 +5,7 @@ use std::fmt::Display;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::{
     Expr, LitStr, Path, Token, Type,
+    ext::IdentExt,
     parse::{Parse, ParseStream, discouraged::Speculative},
     token,
 };
@@ -114,10 +115,11 @@ impl Source<'_> {
         Err(syn::Error::new_spanned(self.key, message))
     }
 
-    /// A `T` that is all there is up to the next comma; else nothing is consumed.
+    /// A `T` that is all there is up to the next comma, or up to a word before which a comma is missing; else nothing is
+    /// consumed.
     fn whole<T: Parse>(&self) -> Option<T> {
         let ahead = self.input.fork();
-        let value = ahead.parse().ok().filter(|_| at_end(&ahead))?;
+        let value = ahead.parse().ok().filter(|_| at_end(&ahead) || ahead.peek(Ident::peek_any))?;
         self.input.advance_to(&ahead);
         Some(value)
     }

@@ -97,6 +97,12 @@ fn check_function_output(cx: &Ctxt, args: &Args, func: &HandlerFn) {
                 );
                 cx.error(opaque, message);
             }
+            if let Some(reference) = pattern::first_argument(ty).and_then(pattern::reference) {
+                let message = format_args!(
+                    "`function` `{name}` must return an owned value, a retry reads it back from the store"
+                );
+                cx.error(reference, message);
+            }
         }
     }
 }

@@ -92,7 +92,8 @@ impl<'a> Binding<'a> {
         }
         let (name, cfgs) = (&self.name, self.cfgs());
         // A pattern can bind more than the expression uses.
-        quote_spanned!(here()=> #(#cfgs)* #[allow(unused_variables)] let #pat = &#name;)
+        let lints = quote_spanned!(here()=> #[allow(unused_variables, clippy::pattern_type_mismatch)]);
+        quote_spanned!(here()=> #(#cfgs)* #lints let #pat = &#name;)
     }
 }
 

@@ -19,8 +19,9 @@ pub(super) fn expand(operation: &Operation, key: Option<&Expr>, state: Option<&T
     let (attrs, vis) = (&operation.func.attrs, &operation.func.vis);
 
     let facts = facts::operation(operation);
-    let assertions = state.map(|state| assertions(operation, state, &head, last.as_ref()));
+    let assertions = assertions(operation, state, &head, last.as_ref());
     let witness = witness(operation);
+    let bounds = parts::named_bounds(operation);
     let scope = parts::scope(operation, &borrowed(&mentioned.scope, &head, last.as_ref()));
     let key = match (key, &mentioned.key) {
         (Some(expr), Some(mentions)) => parts::key(operation, expr, &borrowed(mentions, &head, last.as_ref())),
@@ -35,14 +36,17 @@ pub(super) fn expand(operation: &Operation, key: Option<&Expr>, state: Option<&T
     let at = private_at(operation, at_name);
     let wrap = quote_spanned!(at_name=> #at::body_runs_on_its_own_task);
     let body = parts::body(operation, &supplied, &takes, Some(wrap));
+    // The closure is a statement of its own: else the bounds of the call would be checked before that of `wrap`.
     let statements = quote_spanned! {here()=>
         let __idem_operation = #facts;
         #assertions
+        #bounds
         let __idem_witness = #witness;
         let (__idem_incoming, __idem_value) = __idem_last.open();
         #extracted
-        let __idem_body = #body;
-        #p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_witness, __idem_body).await
+        let __idem_run = #body;
+        let __idem_body = #p::body(__idem_witness, __idem_run);
+        #p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body).await
     };
     let block = parts::outer_block(operation, statements);
     quote_spanned!(here()=> #(#attrs)* #vis #signature #block)
@@ -72,23 +76,40 @@ fn witness(operation: &Operation) -> TokenStream {
     quote_spanned!(at=> #p::replayable::<#ty>())
 }
 
-/// With `state = App`: the requirements of axum's `Handler`, one by one, in our words. Never called.
-fn assertions(operation: &Operation, state: &Type, head: &[Binding<'_>], last: Option<&Binding<'_>>) -> TokenStream {
+/// The requirements of axum's `Handler`, one by one, in our words: all of them with `state = App`, else those that show
+/// in a parameter's type alone. Never called.
+fn assertions(
+    operation: &Operation,
+    state: Option<&Type>,
+    head: &[Binding<'_>],
+    last: Option<&Binding<'_>>,
+) -> TokenStream {
     let at = |ty: &Type| (here_at(ty), private_at(operation, here_at(ty)));
-    let is_opaque = |ty: &Type| pattern::erase_impl_trait(ty).1.is_some(); // no type to name
-    let (place, p) = at(state);
-    let runtime = quote_spanned!(place=> #p::state_must_hold_the_runtime::<#state>(););
-    let head = head.iter().filter(|binding| !is_opaque(&binding.param.ty)).map(|binding| {
+    let runtime = state.map(|state| {
+        let (place, p) = at(state);
+        quote_spanned!(place=> #p::state_must_hold_the_runtime::<#state>();)
+    });
+    let params = head.iter().map(|binding| (binding, true)).chain(last.map(|binding| (binding, false)));
+    // There is no type to name behind an `impl Trait`.
+    let params = params.filter(|(binding, _)| pattern::erase_impl_trait(&binding.param.ty).1.is_none());
+    let params = params.map(|(binding, is_head)| {
         let (ty, cfgs) = (&binding.param.ty, binding.cfgs());
         let (place, p) = at(ty);
-        quote_spanned!(place=> #(#cfgs)* #p::must_be_a_head_extractor::<#state, #ty>();)
+        match (state, is_head) {
+            (Some(state), true) => quote_spanned!(place=> #(#cfgs)* #p::must_be_a_head_extractor::<#state, #ty>();),
+            (Some(state), false) => quote_spanned!(place=> #(#cfgs)* #p::must_be_an_extractor::<#state, #ty, _>();),
+            (None, true) => {
+                let cfgs: Vec<_> = cfgs.collect();
+                quote_spanned! {place=>
+                    #(#cfgs)* #p::parameter::<#ty>().comes_from_the_request();
+                    #(#cfgs)* #p::parameter::<#ty>().leaves_the_body_to_the_last();
+                }
+            }
+            (None, false) => quote_spanned!(place=> #p::parameter::<#ty>().comes_from_the_request();),
+        }
     });
-    let last = last.filter(|binding| !is_opaque(&binding.param.ty)).map(|binding| {
-        let ty = &binding.param.ty;
-        let (place, p) = at(ty);
-        quote_spanned!(place=> #p::must_be_a_body_extractor::<#state, #ty, _>();)
-    });
-    quote_spanned!(here()=> let _ = || { #runtime #(#head)* #last };)
+    let all: TokenStream = runtime.into_iter().chain(params).collect();
+    if all.is_empty() { all } else { quote_spanned!(here()=> let _ = || { #all };) }
 }
 
 /// What the expressions of the attribute mention.

@@ -73,6 +73,17 @@ pub(super) fn return_type(operation: &Operation) -> (Type, Span) {
     }
 }
 
+/// Names the traits of an `impl Trait` in the return type, which the outer signature no longer has: without that, the
+/// user's import of the trait counts as unused.
+pub(super) fn named_bounds(operation: &Operation) -> TokenStream {
+    let ReturnType::Type(_, ty) = &operation.func.sig.output else { return TokenStream::new() };
+    let traits = pattern::traits_of_impl(ty);
+    if traits.is_empty() {
+        return TokenStream::new();
+    }
+    quote_spanned!(here()=> { #(#[allow(unused_imports)] use #traits as _;)* })
+}
+
 /// A `return` that is never reached. It tells inference the declared type, which an async block cannot do, so that a
 /// wrong value is an error on that value. A type that is `impl Trait` as a whole says nothing.
 fn return_edge(operation: &Operation) -> TokenStream {

@@ -2,7 +2,8 @@
 
 use proc_macro2::Ident;
 use syn::{
-    Pat, PatIdent, Type, TypeImplTrait, parse_quote,
+    GenericArgument, Pat, PatIdent, Path, PathArguments, Type, TypeImplTrait, TypeParamBound, TypeReference,
+    parse_quote,
     visit_mut::{self, VisitMut},
 };
 
@@ -53,6 +54,49 @@ pub(crate) fn erase_impl_trait(ty: &Type) -> (Type, Option<TypeImplTrait>) {
     let (mut ty, mut erase) = (ty.clone(), Erase(None));
     erase.visit_type_mut(&mut ty);
     (ty, erase.0)
+}
+
+/// The `T` of a type that ends in `Result<T, ..>`, or another name with arguments.
+pub(crate) fn first_argument(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// The first reference in the type.
+pub(crate) fn reference(ty: &Type) -> Option<TypeReference> {
+    struct Find(Option<TypeReference>);
+    impl VisitMut for Find {
+        fn visit_type_reference_mut(&mut self, ty: &mut TypeReference) {
+            self.0.get_or_insert_with(|| ty.clone());
+        }
+    }
+    let mut find = Find(None);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
+}
+
+/// The traits that every `impl Trait` in the type names, without their own arguments.
+pub(crate) fn traits_of_impl(ty: &Type) -> Vec<Path> {
+    struct Find(Vec<Path>);
+    impl VisitMut for Find {
+        fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
+            visit_mut::visit_type_impl_trait_mut(self, ty);
+            for bound in &ty.bounds {
+                if let TypeParamBound::Trait(bound) = bound {
+                    let mut path = bound.path.clone();
+                    path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
+                    self.0.push(path);
+                }
+            }
+        }
+    }
+    let mut find = Find(Vec::new());
+    find.visit_type_mut(&mut ty.clone());
+    find.0
 }
 
 /// Whether taking a value apart with this pattern needs it to be mutable.

@@ -53,10 +53,19 @@ fn every_setting() {
                     }
                     &OPERATION
                 };
+                let _ = || {
+                    ::platform::idem::private::parameter::<Tenant>().comes_from_the_request();
+                    ::platform::idem::private::parameter::<Tenant>().leaves_the_body_to_the_last();
+                    ::platform::idem::private::parameter::<Path<(String, u8)>>()
+                        .comes_from_the_request();
+                    ::platform::idem::private::parameter::<Path<(String, u8)>>()
+                        .leaves_the_body_to_the_last();
+                    ::platform::idem::private::parameter::<String>().comes_from_the_request();
+                };
                 let __idem_witness = ::platform::idem::private::replayable::<()>();
                 let (__idem_incoming, __idem_value) = __idem_last.open();
                 let __idem_scope = ::platform::idem::private::scope(|__idem_out| {
-                    #[allow(unused_variables)]
+                    #[allow(unused_variables, clippy::pattern_type_mismatch)]
                     let Path((account, _n)) = &__idem_1;
                     ::platform::idem::private::scope_part(&(tenant.id), __idem_out);
                     ::platform::idem::private::scope_part(&(account), __idem_out);
@@ -75,7 +84,7 @@ fn every_setting() {
                             .await;
                     }
                 };
-                let __idem_body = move |__idem_supply: &mut ::platform::idem::private::Supply| {
+                let __idem_run = move |__idem_supply: &mut ::platform::idem::private::Supply| {
                     ::core::result::Result::Ok(
                         ::platform::idem::private::body_runs_on_its_own_task(async move {
                             #[allow(
@@ -100,12 +109,12 @@ fn every_setting() {
                         }),
                     )
                 };
+                let __idem_body = ::platform::idem::private::body(__idem_witness, __idem_run);
                 ::platform::idem::private::handle(
                         __idem_operation,
                         __idem_incoming,
                         __idem_scope,
                         __idem_key,
-                        __idem_witness,
                         __idem_body,
                     )
                     .await
@@ -146,7 +155,7 @@ fn readable_errors_for_a_known_state() {
                     __p::state_must_hold_the_runtime::<App<Db>>();
                     __p::must_be_a_head_extractor::<App<Db>, User>();
                     #[cfg(feature = "x")] __p::must_be_a_head_extractor::<App<Db>, Query<Q>>();
-                    __p::must_be_a_body_extractor::<App<Db>, Form<F>, _>();
+                    __p::must_be_an_extractor::<App<Db>, Form<F>, _>();
                 };
                 let __idem_witness = __p::replayable::<String>();
                 let (__idem_incoming, __idem_value) = __idem_last.open();
@@ -167,7 +176,7 @@ fn readable_errors_for_a_known_state() {
                             .await;
                     }
                 };
-                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                let __idem_run = move |__idem_supply: &mut __p::Supply| {
                     ::core::result::Result::Ok(
                         __p::body_runs_on_its_own_task(async move {
                             #[allow(
@@ -194,14 +203,8 @@ fn readable_errors_for_a_known_state() {
                         }),
                     )
                 };
-                __p::handle(
-                        __idem_operation,
-                        __idem_incoming,
-                        __idem_scope,
-                        __idem_key,
-                        __idem_witness,
-                        __idem_body,
-                    )
+                let __idem_body = __p::body(__idem_witness, __idem_run);
+                __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
         "#]],

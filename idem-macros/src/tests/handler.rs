@@ -42,6 +42,13 @@ fn a_handler() {
                     }
                     &OPERATION
                 };
+                let _ = || {
+                    __p::parameter::<Tenant>().comes_from_the_request();
+                    __p::parameter::<Tenant>().leaves_the_body_to_the_last();
+                    __p::parameter::<State<App>>().comes_from_the_request();
+                    __p::parameter::<State<App>>().leaves_the_body_to_the_last();
+                    __p::parameter::<Json<ChargeRequest>>().comes_from_the_request();
+                };
                 let __idem_witness = __p::replayable::<
                     Result<(StatusCode, Json<Charge>), ApiError>,
                 >();
@@ -63,7 +70,7 @@ fn a_handler() {
                             .await;
                     }
                 };
-                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                let __idem_run = move |__idem_supply: &mut __p::Supply| {
                     let __idem_s0 = __p::supply::<Execution>(__idem_supply)?;
                     ::core::result::Result::Ok(
                         __p::body_runs_on_its_own_task(async move {
@@ -89,14 +96,8 @@ fn a_handler() {
                         }),
                     )
                 };
-                __p::handle(
-                        __idem_operation,
-                        __idem_incoming,
-                        __idem_scope,
-                        __idem_key,
-                        __idem_witness,
-                        __idem_body,
-                    )
+                let __idem_body = __p::body(__idem_witness, __idem_run);
+                __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
         "#]],
@@ -129,6 +130,9 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                     }
                     &OPERATION
                 };
+                let _ = || {
+                    __p::parameter::<Verified<Stripe>>().comes_from_the_request();
+                };
                 let __idem_witness = __p::replayable::<StatusCode>();
                 let (__idem_incoming, __idem_value) = __idem_last.open();
                 let event = match __idem_value {
@@ -137,7 +141,7 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                 };
                 let __idem_scope = __p::scope(|_| {});
                 let __idem_key = __p::key(|| { __p::key_part(&(event.id)) });
-                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                let __idem_run = move |__idem_supply: &mut __p::Supply| {
                     let __idem_s0 = __p::supply::<Tx<Db>>(__idem_supply)?;
                     ::core::result::Result::Ok(
                         __p::body_runs_on_its_own_task(async move {
@@ -159,14 +163,8 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                         }),
                     )
                 };
-                __p::handle(
-                        __idem_operation,
-                        __idem_incoming,
-                        __idem_scope,
-                        __idem_key,
-                        __idem_witness,
-                        __idem_body,
-                    )
+                let __idem_body = __p::body(__idem_witness, __idem_run);
+                __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
         "#]],
@@ -196,6 +194,10 @@ fn nothing_but_a_return_type_in_place() {
                     }
                     &OPERATION
                 };
+                {
+                    #[allow(unused_imports)]
+                    use IntoResponse as _;
+                }
                 let __idem_witness = __p::replayable::<Result<(StatusCode, _), ApiError>>();
                 let (__idem_incoming, __idem_value) = __idem_last.open();
                 let __idem_scope = __p::scope(|_| {});
@@ -210,7 +212,7 @@ fn nothing_but_a_return_type_in_place() {
                         )
                         .await;
                 }
-                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                let __idem_run = move |__idem_supply: &mut __p::Supply| {
                     ::core::result::Result::Ok(
                         __p::body_runs_on_its_own_task(async move {
                             #[allow(
@@ -227,14 +229,8 @@ fn nothing_but_a_return_type_in_place() {
                         }),
                     )
                 };
-                __p::handle(
-                        __idem_operation,
-                        __idem_incoming,
-                        __idem_scope,
-                        __idem_key,
-                        __idem_witness,
-                        __idem_body,
-                    )
+                let __idem_body = __p::body(__idem_witness, __idem_run);
+                __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
         "#]],

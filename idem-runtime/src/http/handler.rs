@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderName, HeaderValue};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Runtime,
     call::Call,
-    engine::{self, Answer, Work},
+    engine::{self, Answer},
     error::{Error, ErrorKind},
     execution::Execution,
     key::{RecordId, Scope},
@@ -33,6 +33,24 @@ use crate::{
 #[derive(Debug)]
 pub struct Witness<R>(pub(crate) fn(R) -> Response);
 
+/// A handler's body, from what the runtime supplies to the response. Without the types of the handler: a future that is
+/// held across an await must be `Send` for every lifetime in its type, and a `&'static str` in the handler's return type
+/// is one (rust-lang/rust#110338). A `dyn` has none.
+pub type Body = Box<dyn FnOnce(&mut Supply) -> Result<BoxFuture<'static, Response>, Error> + Send>;
+
+/// The body as the expansion has it, and how its value becomes a response.
+pub fn body<R, B, F>(Witness(respond): Witness<R>, body: B) -> Body
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: 'static,
+{
+    Box::new(move |supply| {
+        let body = body(supply)?;
+        Ok(Box::pin(async move { respond(body.await) }))
+    })
+}
+
 /// What a request comes to before the store is asked.
 enum Prepared {
     /// No key, and none is needed.
@@ -42,26 +60,19 @@ enum Prepared {
 }
 
 /// Runs the handler's body, or answers in its place.
-pub async fn handle<R, B, F>(
+pub async fn handle(
     operation: &'static Operation,
     incoming: Incoming,
     scope: Scope,
     key: KeySource,
-    witness: Witness<R>,
-    body: B,
-) -> Response
-where
-    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: 'static,
-{
+    body: Body,
+) -> Response {
     let runtime = incoming.runtime.clone();
     match prepare(operation, &incoming, &scope, key).await {
-        Prepared::Unprotected => unprotected(&runtime, body, witness).await,
+        Prepared::Unprotected => unprotected(&runtime, body).await,
         Prepared::Refused(error) => runtime.problem(&error),
         Prepared::Protected(call) => {
-            let work = Detached { body, witness };
-            let answer = engine::run(&runtime, &call, work).await;
+            let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
             respond(&runtime, &call, incoming, answer).await
         }
     }
@@ -185,13 +196,9 @@ async fn may_see(runtime: &Runtime, call: &Call, incoming: Incoming) -> bool {
     }
 }
 
-async fn unprotected<R, B, F>(runtime: &Runtime, body: B, witness: Witness<R>) -> Response
-where
-    B: FnOnce(&mut Supply) -> Result<F, Error>,
-    F: Future<Output = R>,
-{
+async fn unprotected(runtime: &Runtime, body: Body) -> Response {
     match body(&mut Supply::new(Execution::unprotected())) {
-        Ok(body) => with_status(witness.0(body.await), "ignored"),
+        Ok(body) => with_status(body.await, "ignored"),
         Err(error) => runtime.problem(&error),
     }
 }
@@ -202,61 +209,37 @@ fn with_status(mut response: Response, status: &'static str) -> Response {
 }
 
 /// A handler's body on its own task: a caller who hangs up does not stop it.
-struct Detached<R, B> {
-    body: B,
-    witness: Witness<R>,
+async fn detached(lease: Lease, body: Body) -> Answer<Response> {
+    let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+    let task = async move {
+        let Some(execution) = lease.start() else { return Answer::Refused(lease.call().error(ErrorKind::Draining)) };
+        let (outcome, response) = ended(&lease, execution, body).await;
+        engine::settle(lease, outcome, response).await
+    };
+    // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
+    match runtime.on_its_own_task(task).await {
+        Some(answer) => answer,
+        None => Answer::Refused(call.error(ErrorKind::Panicked)),
+    }
 }
 
-impl<R, B, F> Work for Detached<R, B>
-where
-    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: 'static,
-{
-    type Value = Response;
-
-    async fn run(self, lease: Lease) -> Answer<Response> {
-        let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
-        let task = async move {
-            let (outcome, response) = self.ended(&lease).await;
-            engine::settle(lease, outcome, response).await
-        };
-        // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
-        match runtime.on_its_own_task(task).await {
-            Some(answer) => answer,
-            None => Answer::Refused(call.error(ErrorKind::Panicked)),
+async fn ended(lease: &Lease, execution: Execution, body: Body) -> (Outcome, Response) {
+    let (runtime, call) = (lease.runtime(), lease.call());
+    let http = &runtime.config().http;
+    let run = async {
+        match body(&mut Supply::new(execution.clone())) {
+            Ok(body) => reply::capture(body.await, &execution, call.operation.client_errors, http).await,
+            Err(error) => (Outcome::Released(Reason::Status), runtime.problem(&error)),
         }
-    }
-}
-
-impl<R, B, F> Detached<R, B>
-where
-    B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: 'static,
-{
-    async fn ended(self, lease: &Lease) -> (Outcome, Response) {
-        let (runtime, call) = (lease.runtime(), lease.call());
-        let execution = lease.start();
-        let http = &runtime.config().http;
-        let body = async {
-            match (self.body)(&mut Supply::new(execution.clone())) {
-                Ok(body) => {
-                    let response = self.witness.0(body.await);
-                    reply::capture(response, &execution, call.operation.client_errors, http).await
-                }
-                Err(error) => (Outcome::Released(Reason::Status), runtime.problem(&error)),
-            }
-        };
-        // The body is gone after a panic, so nothing of it can be seen in a broken state.
-        let body = AssertUnwindSafe(body).catch_unwind();
-        let limit = call.operation.timeout.unwrap_or(Duration::MAX);
-        let (kind, reason) = match tokio::time::timeout(limit, body).await {
-            Ok(Ok(ended)) => return ended,
-            Ok(Err(_panic)) => (ErrorKind::Panicked, Reason::Panic),
-            Err(_elapsed) => (ErrorKind::TimedOut, Reason::Timeout),
-        };
-        lease.cancelled().cancel();
-        (Outcome::InDoubt(reason), runtime.problem(&call.error(kind)))
-    }
+    };
+    // The body is gone after a panic, so nothing of it can be seen in a broken state.
+    let run = AssertUnwindSafe(run).catch_unwind();
+    let limit = call.operation.timeout.unwrap_or(Duration::MAX);
+    let (kind, reason) = match tokio::time::timeout(limit, run).await {
+        Ok(Ok(ended)) => return ended,
+        Ok(Err(_panic)) => (ErrorKind::Panicked, Reason::Panic),
+        Err(_elapsed) => (ErrorKind::TimedOut, Reason::Timeout),
+    };
+    lease.cancelled().cancel();
+    (Outcome::InDoubt(reason), runtime.problem(&call.error(kind)))
 }

@@ -89,6 +89,7 @@ fn row(kind: ErrorKind) -> Row {
         ErrorKind::Panicked           => ("idempotency-body-panicked", 500, "The operation failed", Some("in_doubt"), "operator", false),
         ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
         ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
+        ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
         ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
         ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
@@ -167,7 +168,7 @@ fn detail(error: &Error) -> String {
             "The operation was settled; the retry came too late to be answered, and is not run again."
         }
         ErrorKind::Unavailable { .. } if error.about().body_ran => {
-            "The operation ran, but its outcome cannot be read. Send the same request with the same key again."
+            "The operation ran, at least in part. Send the same request with the same key again."
         }
         ErrorKind::Unavailable { .. } => "Nothing was run. Send the same request with the same key again.",
         ErrorKind::Draining => "Nothing was run. Send the same request with the same key again.",
@@ -175,6 +176,7 @@ fn detail(error: &Error) -> String {
         ErrorKind::TooLarge => "Nothing was run.",
         ErrorKind::Unreadable => "Nothing was run. Send the whole request with the same key again.",
         ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
+        ErrorKind::InvalidLink => "It may have taken effect and is not run again by itself.",
         ErrorKind::Conflict => "Look at the record again before deciding.",
         ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
     };

@@ -28,8 +28,9 @@ use crate::outcome::Declared;
 #[diagnostic::on_unimplemented(
     message = "the response `{Self}` cannot be stored and replayed by `#[idempotent]`",
     label = "not known to be sent whole",
-    note = "return `Json`, `String`, `Bytes`, a `StatusCode`, a tuple or `Result` of them",
-    note = "for a type of your own, write `impl idem_runtime::Replayable for .. {{}}`; for a foreign one, return `x.into_response()`"
+    note = "return `Json` of something `Serialize`, `String`, `Bytes`, a `StatusCode`, a tuple with one of them at its end, or a `Result`",
+    note = "for a type of your own, write `impl idem_runtime::Replayable for .. {{}}`; for a foreign one, return `x.into_response()`",
+    note = "an event stream (`Sse`) or an upgrade has no end, so there is nothing to replay: leave `#[idempotent]` off"
 )]
 pub trait Replayable: IntoResponse {}
 
@@ -62,7 +63,10 @@ fn declare(response: impl IntoResponse, declared: Declared) -> Response {
 }
 
 macro_rules! replayable {
-    ($($ty:ty),* $(,)?) => { $(impl Replayable for $ty {})* };
+    ($($ty:ty),* $(,)?) => { $(
+        #[diagnostic::do_not_recommend]
+        impl Replayable for $ty {}
+    )* };
 }
 replayable!(
     (),
@@ -84,7 +88,9 @@ replayable!(
     std::convert::Infallible,
 );
 
+#[diagnostic::do_not_recommend]
 impl<const N: usize> Replayable for [u8; N] {}
+#[diagnostic::do_not_recommend]
 impl<const N: usize> Replayable for &'static [u8; N] {}
 #[diagnostic::do_not_recommend]
 impl<T> Replayable for Json<T> where Self: IntoResponse {}
@@ -97,7 +103,6 @@ impl<R: Replayable> Replayable for Final<R> {}
 #[diagnostic::do_not_recommend]
 impl<R: Replayable> Replayable for NotApplied<R> {}
 /// Whatever the error is, it is no success, so only `R` needs to be replayable.
-#[diagnostic::do_not_recommend]
 impl<R: Replayable, E> Replayable for Result<R, E> where Self: IntoResponse {}
 
 macro_rules! tuples {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -30,17 +33,30 @@ const MAX_LEFT: usize = 10_000;
 pub(crate) struct Leases {
     pub(super) length: Duration,
     pub(super) somebody_left: Notify,
+    /// Shutdown's time is up.
+    pub(super) given_up: AtomicBool,
     held: Mutex<HashMap<Attempt, Arc<Held>>>,
     left: Mutex<Vec<Left>>,
 }
 
 impl Leases {
     pub(crate) fn new(length: Duration) -> Self {
-        Self { length, held: Mutex::default(), left: Mutex::default(), somebody_left: Notify::new() }
+        let (held, left, somebody_left, given_up) = Default::default();
+        Self { length, somebody_left, given_up, held, left }
+    }
+
+    /// Shutdown's time is up, and what it found has been settled. A claim that is granted now must not start.
+    pub(crate) fn are_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
     }
 
     pub(super) fn held(&self) -> MutexGuard<'_, HashMap<Attempt, Arc<Held>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are held; each is one body, whatever its age.
+    pub(crate) fn count(&self) -> usize {
+        self.held().len()
     }
 
     pub(super) fn hold(&self, held: Arc<Held>) {
@@ -56,14 +72,11 @@ impl Leases {
     }
 
     pub(super) fn leave(&self, left: Left) {
-        let urgent = !left.may_not_be_there_yet; // the others come by the hundreds, while the store is down
         let mut waiting = self.left();
         if waiting.len() < MAX_LEFT {
             waiting.push(left);
         }
         drop(waiting);
-        if urgent {
-            self.somebody_left.notify_one();
-        }
+        self.somebody_left.notify_one();
     }
 }

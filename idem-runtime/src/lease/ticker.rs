@@ -1,11 +1,11 @@
 //! The one task that renews leases and writes down what dropped leases left behind.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Held, Leases, Stage};
+use super::{Held, Leases, RETRY, Stage};
 use crate::{
     state::Reason,
     store::{Finish, Finished, Outcome, Renewal, Renewed, Store},
@@ -30,10 +30,12 @@ impl Ticker {
     pub(crate) async fn run(self) {
         let every = self.leases.length / 6;
         loop {
+            // While the store is down they come by the hundreds: one attempt a second is enough for all of them.
+            let backlog = !self.leases.left().is_empty();
             let stopped = tokio::select! {
                 () = self.stop.cancelled() => true,
-                () = self.leases.somebody_left.notified() => false,
-                () = tokio::time::sleep(every) => false,
+                () = self.leases.somebody_left.notified(), if !backlog => false,
+                () = tokio::time::sleep(if backlog { every.min(RETRY.1) } else { every }) => false,
             };
             if stopped {
                 return self.write_what_was_left().await;
@@ -116,13 +118,19 @@ impl Leases {
     /// Shutdown's time is up. What had not started is released; what had is in doubt at once, without waiting for
     /// its lease. A body that ends after all may still store its outcome.
     pub(crate) async fn give_up(&self, store: &dyn Store) -> GivenUp {
+        self.given_up.store(true, Ordering::Release); // before the look: what is held later sees it
         let (mut given_up, mut finishes) = (GivenUp::default(), Vec::new());
         for held in self.held().values() {
-            let outcome = match held.progress().stage {
+            let mut progress = held.progress();
+            let outcome = match progress.stage {
                 Stage::Running | Stage::Finishing => Outcome::InDoubt(Reason::Shutdown),
-                Stage::Owned => Outcome::Released(Reason::Shutdown),
+                Stage::Owned => {
+                    progress.stage = Stage::Over; // it must not start any more
+                    Outcome::Released(Reason::Shutdown)
+                }
                 Stage::Claiming | Stage::Over => continue,
             };
+            drop(progress);
             match outcome {
                 Outcome::Released(_) => given_up.released += 1,
                 _ => given_up.in_doubt += 1,

@@ -132,7 +132,9 @@ impl Held {
         let Kept { row, op, .. } = self.records.get(&record)?;
         let links = self.links.get(&record).into_iter().flatten();
         let links = links.filter(|link| link.epoch == row.epoch).map(|link| (link.provider.clone(), link.id.clone()));
-        Some(row.record(record, String::from(*op), links.collect(), now, SystemTime::now()))
+        #[allow(clippy::disallowed_methods, reason = "shown to operators, not decided by")]
+        let wall = SystemTime::now();
+        Some(row.record(record, String::from(*op), links.collect(), now, wall))
     }
 
     fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {

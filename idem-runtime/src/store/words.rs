@@ -1,11 +1,6 @@
 //! The vocabulary between engine and stores.
 
-use std::{
-    error::Error as StdError,
-    fmt,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -54,8 +49,8 @@ impl fmt::Display for Fence {
     }
 }
 
-/// A wish to run.
-#[derive(Debug, Clone)]
+/// A wish to run. Its `Debug` leaves the scope out.
+#[derive(Clone)]
 pub struct Claim {
     /// Which record.
     pub record: RecordId,
@@ -75,6 +70,16 @@ pub struct Claim {
     pub guard: Duration,
     /// A lost run may be run again.
     pub rerun: bool,
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("record", &self.record)
+            .field("op", &self.op)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Claim {
@@ -279,111 +284,4 @@ pub struct Link {
     pub provider: String,
     /// The id: `"ch_1"`.
     pub id: String,
-}
-
-/// An operator's decision.
-#[derive(Debug, Clone)]
-pub struct Resolve {
-    /// Which record.
-    pub record: RecordId,
-    /// The fence that the operator saw; another one by now means that something happened since.
-    pub seen: Fence,
-    /// What it becomes.
-    pub to: Resolution,
-    /// How long after the end of its lease a silent body may still act.
-    pub quarantine: Duration,
-    /// Who, and why.
-    pub by: Audit,
-}
-
-/// How an operator settles a record.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Resolution {
-    /// It happened; retries get this answer.
-    Complete(StoredResponse),
-    /// Never to be run or answered: retries get 410 `idempotency-result-unavailable`.
-    Void,
-    /// It did not happen; the next retry runs.
-    Release,
-}
-
-/// Who settled a record, and why. Kept with the record's history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audit {
-    /// A person or a program.
-    pub who: String,
-    /// The reason, in words.
-    pub why: String,
-}
-
-/// One record, as operators see it. Never contains the key.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Record {
-    /// The identity.
-    pub id: RecordId,
-    /// The operation.
-    pub op: String,
-    /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`].
-    pub state: State,
-    /// Why, if there is a reason.
-    pub reason: Option<Reason>,
-    /// To be handed to [`Runtime::resolve`](crate::Runtime::resolve).
-    pub fence: Fence,
-    /// The current run.
-    pub attempt: Attempt,
-    /// Runs so far.
-    pub attempts: u32,
-    /// Grows when the key starts afresh.
-    pub epoch: u32,
-    /// When the current epoch's last claim was made, by the store's clock.
-    pub created_at: SystemTime,
-    /// Since then.
-    pub age: Duration,
-    /// How much longer the owner may be silent; zero once it may not.
-    pub lease_left: Duration,
-    /// When its answer stops being replayed.
-    pub expires_at: SystemTime,
-    /// What providers call it, oldest first: (provider, id), of the current epoch.
-    pub links: Vec<(String, String)>,
-}
-
-/// A store failed. Keeps its source.
-#[derive(Debug, thiserror::Error)]
-#[error("{kind}")]
-#[non_exhaustive]
-pub struct StoreError {
-    /// What to make of it.
-    pub kind: StoreErrorKind,
-    /// What the driver said.
-    #[source]
-    pub source: Box<dyn StdError + Send + Sync>,
-}
-
-/// What to make of a store's failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreErrorKind {
-    /// Cannot be reached, is full, locked or read-only: try again later.
-    #[error("the store is unavailable")]
-    Unavailable,
-    /// Holds something that cannot be read.
-    #[error("the store holds a record that cannot be read")]
-    Corrupt,
-    /// Set up in a way that would break a promise.
-    #[error("the store is not set up for durable records")]
-    Setup,
-}
-
-impl StoreError {
-    /// An error of this kind, with its source.
-    pub fn new(kind: StoreErrorKind, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { kind, source: source.into() }
-    }
-
-    /// [`StoreErrorKind::Unavailable`].
-    pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::new(StoreErrorKind::Unavailable, source)
-    }
 }

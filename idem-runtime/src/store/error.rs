@@ -1,0 +1,42 @@
+//! How a store fails.
+
+use std::error::Error as StdError;
+
+/// A store failed. Keeps its source.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind}")]
+#[non_exhaustive]
+pub struct StoreError {
+    /// What to make of it.
+    pub kind: StoreErrorKind,
+    /// What the driver said.
+    #[source]
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+/// What to make of a store's failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// Cannot be reached, is full, locked or read-only: try again later.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// Holds something that cannot be read.
+    #[error("the store holds a record that cannot be read")]
+    Corrupt,
+    /// Set up in a way that would break a promise.
+    #[error("the store is not set up for durable records")]
+    Setup,
+}
+
+impl StoreError {
+    /// An error of this kind, with its source.
+    pub fn new(kind: StoreErrorKind, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind, source: source.into() }
+    }
+
+    /// [`StoreErrorKind::Unavailable`].
+    pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(StoreErrorKind::Unavailable, source)
+    }
+}

@@ -1,0 +1,77 @@
+//! What operators see and decide.
+
+use std::time::{Duration, SystemTime};
+
+use super::{Attempt, Fence, StoredResponse};
+use crate::{
+    key::RecordId,
+    state::{Reason, State},
+};
+
+/// An operator's decision.
+#[derive(Debug, Clone)]
+pub struct Resolve {
+    /// Which record.
+    pub record: RecordId,
+    /// The fence that the operator saw; another one by now means that something happened since.
+    pub seen: Fence,
+    /// What it becomes.
+    pub to: Resolution,
+    /// How long after the end of its lease a silent body may still act.
+    pub quarantine: Duration,
+    /// Who, and why.
+    pub by: Audit,
+}
+
+/// How an operator settles a record.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// It happened; retries get this answer.
+    Complete(StoredResponse),
+    /// Never to be run or answered: retries get 410 `idempotency-result-unavailable`.
+    Void,
+    /// It did not happen; the next retry runs.
+    Release,
+}
+
+/// Who settled a record, and why. Kept with the record's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// A person or a program.
+    pub who: String,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// One record, as operators see it. Never contains the key.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Record {
+    /// The identity.
+    pub id: RecordId,
+    /// The operation.
+    pub op: String,
+    /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`].
+    pub state: State,
+    /// Why, if there is a reason.
+    pub reason: Option<Reason>,
+    /// To be handed to [`Runtime::resolve`](crate::Runtime::resolve).
+    pub fence: Fence,
+    /// The current run.
+    pub attempt: Attempt,
+    /// Runs so far.
+    pub attempts: u32,
+    /// Grows when the key starts afresh.
+    pub epoch: u32,
+    /// When the current epoch's last claim was made, by the store's clock.
+    pub created_at: SystemTime,
+    /// Since then.
+    pub age: Duration,
+    /// How much longer the owner may be silent; zero once it may not.
+    pub lease_left: Duration,
+    /// When its answer stops being replayed.
+    pub expires_at: SystemTime,
+    /// What providers call it, oldest first: (provider, id), of the current epoch.
+    pub links: Vec<(String, String)>,
+}
