@@ -1,0 +1,196 @@
+//! What `build()` refuses, all at once, and which operations a runtime serves.
+
+use std::time::Duration;
+
+use axum::{Router, routing::post};
+use idem_runtime::{
+    BuildError, Builder, Error, ErrorKind, InFlight, MemoryStore, Runtime, SqliteStore, idempotent,
+    store::{Store, StoreError},
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{App, Logs, Shop, handler, problem, url};
+
+handler!(charge, op = "builder.charge");
+
+/// Ops that begin with `faulty.` are served by no other test's runtime.
+mod first {
+    use crate::support::handler;
+    handler!(twice, op = "faulty.twice");
+}
+mod second {
+    use crate::support::handler;
+    handler!(twice, op = "faulty.twice");
+}
+handler!(keeps, op = "faulty.keeps", client_errors = keep("2h"));
+handler!(refuses, op = "faulty.refuses", refuse_late = "2h");
+handler!(waits, op = "faulty.waits", timeout = "10s");
+
+#[idempotent(function, runtime = runtime, scope = "acme", op = "builder.job", key = id)]
+async fn job(runtime: &Runtime, acme: &str, id: &str) -> Result<u32, Error> {
+    Ok(1)
+}
+
+fn router() -> Router<App> {
+    Router::new()
+        .route("/charge", post(charge))
+        .route("/twice/1", post(first::twice))
+        .route("/twice/2", post(second::twice))
+        .route("/rules", post(keeps).put(refuses).patch(waits))
+}
+
+/// One that serves what this binary's annotations leave healthy.
+fn builder(store: impl Store) -> Builder {
+    Runtime::builder(store).namespace("shop").serve_only(|op| !op.starts_with("faulty."))
+}
+
+fn faults(built: Result<Runtime, BuildError>) -> Vec<String> {
+    built.map_or_else(|error| error.faults().iter().map(ToString::to_string).collect(), |_| Vec::new())
+}
+
+#[tokio::test]
+async fn every_fault_is_told_at_once_and_in_words() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::connect(&url(&folder)).await.unwrap(); // not migrated
+    let _mounted = router();
+    let built = Runtime::builder(store)
+        .ttl(Duration::from_secs(3600))
+        .lease(Duration::from_millis(999))
+        .quarantine(Duration::MAX)
+        .in_flight(InFlight::Wait(Duration::from_secs(10)))
+        .store_timeout(Duration::ZERO)
+        .header("no header")
+        .mismatch_status(418)
+        .read_timeout(Duration::ZERO)
+        .keep_header("Date")
+        .keep_header("no name")
+        .omit_header("")
+        .serve_only(|op| op.starts_with("faulty."))
+        .build()
+        .await;
+    let error = built.unwrap_err();
+    let told = error.to_string();
+    for expected in [
+        "`namespace` is missing or longer than 64 bytes: write `.namespace(\"payments\")`",
+        "`lease` must be at least 1 s",
+        "`quarantine` must be at most 3650 days",
+        "`store_timeout` must be more than zero",
+        "`header(\"no header\")` is no header name",
+        "`mismatch_status` must be 422, 409 or 400",
+        "`read_timeout` must be more than zero",
+        "`date` belongs to one message and cannot be replayed",
+        "`no name` is no header name",
+        "`` is no header name",
+        "`op = \"faulty.twice\"` stands at tests/it/builder.rs:",
+        "two operations cannot share their keys",
+        "`faulty.keeps` at tests/it/builder.rs:",
+        "`client_errors = keep(..)` is longer than `ttl`",
+        "a duplicate would wait as long as `timeout` or longer",
+        "the tables are missing or out of date; call `store.migrate().await?` first",
+    ] {
+        assert!(told.contains(expected), "{expected}\n\nin {told}");
+    }
+    assert!(!told.contains("faulty.refuses"), "2 h are more than 1 h: no fault");
+    assert_eq!(error.faults().len(), 14, "{told}");
+    assert_eq!(told.lines().count(), 15, "a line each, under a heading");
+}
+
+#[tokio::test]
+async fn a_default_that_contradicts_an_annotation_is_a_fault() {
+    let built = |ttl: u64| {
+        let builder = builder(MemoryStore::volatile()).ttl(Duration::from_secs(ttl));
+        builder.serve_only(|op| op == "faulty.refuses").build()
+    };
+    let told = faults(built(3 * 3600).await);
+    assert!(told.len() == 1 && told[0].contains("`refuse_late` is shorter than `ttl`"), "{told:?}");
+    assert_eq!(faults(built(2 * 3600).await), [""; 0]);
+    for ttl in [0, 3650 * 24 * 3600 + 1] {
+        assert!(faults(built(ttl).await).contains(&"`ttl` must be 1 s to 3650 days".to_owned()), "{ttl}");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_is_required_and_not_too_long() {
+    for (namespace, count) in [("", 1), (&"n".repeat(65) as &str, 1), (&"n".repeat(64), 0), ("n", 0)] {
+        assert_eq!(faults(builder(MemoryStore::volatile()).namespace(namespace).build().await).len(), count);
+    }
+}
+
+#[tokio::test]
+async fn a_store_must_be_migrated_unless_it_is_volatile() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::connect(&url(&folder)).await.unwrap();
+    let told = faults(builder(store.clone()).build().await);
+    assert_eq!(told, ["the tables are missing or out of date; call `store.migrate().await?` first"]);
+    store.migrate().await.unwrap();
+    assert_eq!(faults(builder(store).build().await), [""; 0]);
+    assert_eq!(faults(builder(MemoryStore::volatile()).build().await), [""; 0]);
+}
+
+/// A store that has no connection yet.
+struct Unreachable;
+
+#[async_trait::async_trait]
+impl Store for Unreachable {
+    async fn claim(&self, _: &[idem_runtime::store::Claim]) -> Result<Vec<idem_runtime::store::Claimed>, StoreError> {
+        unreachable!()
+    }
+    async fn peek(
+        &self,
+        _: &[idem_runtime::store::Peek],
+    ) -> Result<Vec<Option<idem_runtime::store::Found>>, StoreError> {
+        unreachable!()
+    }
+    async fn finish(
+        &self,
+        _: &[idem_runtime::store::Finish],
+    ) -> Result<Vec<idem_runtime::store::Finished>, StoreError> {
+        unreachable!()
+    }
+    async fn renew(
+        &self,
+        _: &[idem_runtime::store::Renewal],
+        _: Duration,
+    ) -> Result<Vec<idem_runtime::store::Renewed>, StoreError> {
+        unreachable!()
+    }
+    async fn link(&self, _: &[idem_runtime::store::Link]) -> Result<(), StoreError> {
+        unreachable!()
+    }
+    async fn find(&self, _: idem_runtime::RecordId) -> Result<Option<idem_runtime::Record>, StoreError> {
+        unreachable!()
+    }
+    async fn resolve(&self, _: &idem_runtime::store::Resolve) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        Err(StoreError::unavailable("connection refused"))
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_reached_is_a_fault_with_its_cause() {
+    let told = faults(builder(Unreachable).build().await);
+    assert_eq!(told, ["the store cannot be used: the store is unavailable: connection refused"]);
+}
+
+/// Two runtimes in one program: each serves its own, and neither minds that an `op` stands twice elsewhere.
+#[tokio::test]
+async fn an_operation_that_is_not_served_is_named_and_so_is_the_runtime() {
+    let shop =
+        Shop::open_with(router(), |builder| builder.namespace("refunds").serve_only(|op| op == "builder.job")).await;
+    let logs = Logs::collect();
+    let refused = problem(shop.post("/charge", "k1").json(&json!({})).send().await.unwrap()).await;
+    assert_eq!((refused.status, refused.slug.as_str()), (500, "idempotency-not-served"));
+    assert_eq!((&refused.body["op"], &refused.body["retry"]), (&json!("builder.charge"), &json!("never")));
+    let line = logs.alarming().into_iter().next().expect("a line for whoever configured it");
+    assert!(line.text.contains("builder.charge") && line.text.contains("refunds"), "{}", line.text);
+    assert_eq!((shop.probe.started(), shop.records().await), (0, 0));
+    assert_eq!(job(&shop.runtime, "acme", "j1").await.unwrap(), 1, "what is served, is");
+
+    let other = Shop::open_with(router(), |builder| builder.serve_only(|op| op == "builder.charge")).await;
+    let error = job(&other.runtime, "acme", "j1").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotServed);
+    assert_eq!(other.post("/charge", "k1").json(&json!({})).send().await.unwrap().status(), 201);
+}

@@ -1,0 +1,164 @@
+//! What DESIGN.md fixes of `payments`: others script against it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{assert_outcome_unknown, refused};
+use crate::support::process::{ACME, Disk, GLOBEX, Payments, card};
+
+const PATHS: [&str; 2] = ["/charges", "/payouts"];
+
+async fn open() -> (Disk, Payments) {
+    let disk = Disk::new();
+    let payments = disk.start().await;
+    (disk, payments)
+}
+
+#[tokio::test]
+async fn scenario_01_a_payment_is_created_with_its_place_and_listed_once() {
+    let (disk, payments) = open().await;
+    for (n, (path, prefix)) in PATHS.into_iter().zip(["ch_", "po_"]).enumerate() {
+        let first = payments.pay(path, "k1", &card("tok_visa")).await;
+        let paid: Value = serde_json::from_str(&first.body).unwrap();
+        let id = paid["id"].as_str().unwrap();
+        assert!(id.starts_with(prefix), "{id}");
+        assert_eq!(paid, json!({"id": id, "amount": 1999, "currency": "EUR", "status": "succeeded"}));
+        assert_eq!((first.status, first.replayed), (201, false));
+        assert_eq!(first.location.as_deref(), Some(format!("{path}/{id}").as_str()));
+        let retry = payments.pay(path, "k1", &card("tok_visa")).await;
+        assert!(retry.replayed);
+        assert_eq!((retry.status, &retry.location, &retry.body), (201, &first.location, &first.body));
+        assert_eq!(payments.listing(path, ACME).await, std::slice::from_ref(&paid));
+        assert!(payments.listing(path, GLOBEX).await.is_empty());
+        assert_eq!(disk.count("select count(*) from idem_link where provider = 'gateway'").await, n as i64 + 1);
+    }
+}
+
+#[tokio::test]
+async fn scenario_29_a_declined_card_frees_the_key() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        for _ in 0..2 {
+            let declined = payments.pay(path, "k1", &card("tok_declined")).await;
+            assert_eq!((declined.status, declined.replayed), (402, false), "asked anew");
+        }
+        let corrected = payments.pay(path, "k1", &card("tok_visa")).await;
+        assert_eq!((corrected.status, corrected.replayed, disk.effects().await), (201, false, n));
+    }
+}
+
+#[tokio::test]
+async fn scenario_32_a_final_decline_is_replayed() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        let declined = payments.pay(path, "k1", &card("tok_declined_final")).await;
+        assert_eq!((declined.status, declined.replayed), (402, false));
+        let retry = payments.pay(path, "k1", &card("tok_declined_final")).await;
+        assert_eq!((retry.status, retry.replayed, &retry.body), (402, true, &declined.body));
+        let other = refused(&payments, path, "k1", &card("tok_visa")).await;
+        assert_eq!((other.status, other.slug.as_str()), (422, "idempotency-key-reused"));
+        assert_eq!(disk.effects().await, n);
+        assert_eq!(payments.listing(path, ACME).await[0]["status"], "declined", "the gateway has it on record");
+    }
+}
+
+#[tokio::test]
+async fn scenario_35_a_gateway_that_was_not_reached_frees_the_key() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        for _ in 0..2 {
+            let down = payments.pay(path, "k1", &card("tok_gateway_down")).await;
+            assert_eq!((down.status, down.replayed), (503, false));
+            assert!(down.body.contains("gateway unreachable"), "{}", down.body);
+        }
+        let retry = payments.pay(path, "k1", &card("tok_visa")).await;
+        assert_eq!((retry.status, retry.replayed, disk.effects().await), (201, false, n));
+    }
+}
+
+#[tokio::test]
+async fn scenario_33_no_reply_from_the_gateway_holds_the_key() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        let first = payments.pay(path, "k1", &card("tok_fail_after_charge")).await;
+        assert_eq!((first.status, first.body.as_str()), (502, r#"{"error":"no reply from the gateway"}"#));
+        for _ in 0..2 {
+            assert_outcome_unknown(&payments, path, "k1", &card("tok_fail_after_charge")).await;
+        }
+        assert_eq!(disk.effects().await, n, "and the effect stays one");
+    }
+}
+
+#[tokio::test]
+async fn scenario_36_a_panic_holds_the_key_and_harms_nobody_else() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        let first = refused(&payments, path, "k1", &card("tok_panic")).await;
+        assert_eq!((first.status, first.slug.as_str()), (500, "idempotency-body-panicked"));
+        assert!(!first.body.to_string().contains("the card asked for it"), "a panic's text is not for clients");
+        assert_outcome_unknown(&payments, path, "k1", &card("tok_panic")).await;
+        assert_eq!(payments.pay(path, "k2", &card("tok_visa")).await.status, 201);
+        assert_eq!(disk.effects().await, 2 * n);
+    }
+}
+
+#[tokio::test]
+async fn clause_13_an_invalid_payment_frees_the_key() {
+    let (disk, payments) = open().await;
+    for (n, path) in (1..).zip(PATHS) {
+        for (amount, currency, card) in
+            [(0, "EUR", "tok_visa"), (-5, "EUR", "tok_visa"), (5, "XXX", "tok_visa"), (5, "EUR", "tok_nobody")]
+        {
+            let invalid = json!({"amount": amount, "currency": currency, "card": card});
+            let told = payments.pay(path, "k1", &invalid).await;
+            assert_eq!((told.status, told.replayed), (422, false), "{invalid}");
+        }
+        for unfit in [json!({"amount": "5"}), json!(null)] {
+            assert_eq!(payments.pay(path, "k1", &unfit).await.status, 422, "{unfit}");
+        }
+        assert_eq!(payments.pay(path, "k1", &card("tok_visa")).await.status, 201);
+        assert_eq!(disk.effects().await, n);
+    }
+}
+
+#[tokio::test]
+async fn scenario_27_without_a_tenant_nothing_is_looked_up() {
+    let (disk, payments) = open().await;
+    payments.pay("/charges", "k1", &card("tok_visa")).await;
+    for path in PATHS {
+        let told = payments.pay_as("sk_test_nobody", path, "k1", &card("tok_visa")).await;
+        assert_eq!((told.status, told.replayed), (401, false));
+        let post = payments.client().post(payments.url(path)).header("idempotency-key", "k1").json(&card("tok_visa"));
+        assert_eq!(post.send().await.unwrap().status(), 401);
+        assert_eq!(payments.client().get(payments.url(path)).send().await.unwrap().status(), 401);
+    }
+    assert_eq!((disk.records().await, disk.effects().await), (1, 1));
+}
+
+#[tokio::test]
+async fn scenario_12_without_a_key_nothing_runs() {
+    let (disk, payments) = open().await;
+    for path in PATHS {
+        let post = payments.client().post(payments.url(path)).bearer_auth(ACME).json(&card("tok_visa"));
+        let told = crate::support::problem(post.send().await.unwrap()).await;
+        assert_eq!((told.status, told.slug.as_str()), (400, "idempotency-key-missing"));
+    }
+    assert_eq!((disk.records().await, disk.effects().await), (0, 0));
+}
+
+/// Its health, its file and its one line.
+#[tokio::test]
+async fn clause_23_a_process_starts_and_stops_without_a_fuss() {
+    let (disk, mut payments) = open().await;
+    assert_eq!(payments.client().get(payments.url("/healthz")).send().await.unwrap().status(), 200);
+    payments.pay("/charges", "k1", &card("tok_visa")).await;
+    for name in ["payments.db", "payments.db-wal", "payments.db-shm"] {
+        let mode = std::fs::metadata(disk.file(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}: answers are for this user's eyes");
+    }
+    payments.signal(Signal::TERM);
+    assert!(payments.ended().await.success());
+    assert_eq!(payments.log(), format!("payments listens on http://{}\n", payments.addr()));
+}

@@ -1,0 +1,336 @@
+//! A shop to test against: a real server on a real socket over a real store, and a probe that counts effects.
+
+mod faulty;
+mod logs;
+pub(crate) mod process;
+pub(crate) mod raw;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{FromRef, FromRequestParts},
+    http::{HeaderName, StatusCode, request::Parts},
+    response::{IntoResponse, Response},
+};
+use idem_runtime::{Builder, Execution, Record, Runtime, ScopePart, ScopeWriter, SqliteStore, store::Store};
+use reqwest::RequestBuilder;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+pub(crate) use faulty::{Fault, Faulty, Verb};
+pub(crate) use logs::Logs;
+
+/// A server over one SQLite file, with a client. Stops when dropped.
+pub(crate) struct Shop {
+    pub(crate) runtime: Runtime,
+    pub(crate) probe: Probe,
+    pub(crate) store: Faulty,
+    pub(crate) file: Arc<TempDir>,
+    pub(crate) client: reqwest::Client,
+    addr: SocketAddr,
+    server: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Clone, FromRef)]
+pub(crate) struct App {
+    pub(crate) idem: Runtime,
+    pub(crate) probe: Probe,
+}
+
+impl Shop {
+    pub(crate) async fn open(router: Router<App>) -> Self {
+        Self::open_with(router, |builder| builder).await
+    }
+
+    /// Leases of 2 s and no local cache, unless `configure` says otherwise: tests look at the store.
+    pub(crate) async fn open_with(router: Router<App>, configure: impl FnOnce(Builder) -> Builder) -> Self {
+        Self::open_on(Arc::new(TempDir::new().unwrap()), router, configure).await
+    }
+
+    /// A second process, as far as the file can tell.
+    pub(crate) async fn open_on(
+        file: Arc<TempDir>,
+        router: Router<App>,
+        configure: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let sqlite = SqliteStore::connect(&url(&file)).await.unwrap();
+        sqlite.migrate().await.unwrap();
+        Self::open_over(file, sqlite, router, configure).await
+    }
+
+    /// Over a store of the test's own making; `file` is what `sql` and `count` look at.
+    pub(crate) async fn open_over(
+        file: Arc<TempDir>,
+        store: impl Store,
+        router: Router<App>,
+        configure: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let store = Faulty::new(store);
+        let builder = Runtime::builder(store.clone())
+            .namespace("shop")
+            .lease(Duration::from_secs(2))
+            .cache_bytes(0)
+            .serve_only(|op| !op.starts_with("faulty."));
+        let runtime = configure(builder).build().await.unwrap();
+        let probe = Probe::default();
+        let app = App { idem: runtime.clone(), probe: probe.clone() };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let router = router.with_state(app);
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        // A time limit, so that what hangs fails.
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(Duration::from_secs(20))
+            .build()
+            .unwrap();
+        Self { runtime, probe, store, file, client, addr, server }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// A POST of tenant `acme` with this key.
+    pub(crate) fn post(&self, path: &str, key: &str) -> RequestBuilder {
+        self.client.post(self.url(path)).bearer_auth("acme").header("idempotency-key", key)
+    }
+
+    /// The same service without the socket, for tests that must decide when a request goes on or is dropped.
+    pub(crate) fn service(&self, router: Router<App>) -> Router {
+        router.with_state(App { idem: self.runtime.clone(), probe: self.probe.clone() })
+    }
+
+    /// The record of acme's key.
+    pub(crate) async fn record(&self, op: &str, key: &str) -> Record {
+        self.runtime.find(op, "acme", key).await.unwrap().expect("there is a record")
+    }
+
+    /// What a frozen process looks like from outside: no renewal arrives any more, and the leases have ended.
+    pub(crate) async fn freeze(&self) {
+        self.store.tell(Verb::Renew, Fault::Down);
+        self.pass(Duration::from_secs(5)).await;
+    }
+
+    /// Lets `by` pass for every record, by the database's clock.
+    pub(crate) async fn pass(&self, by: Duration) {
+        let by = i64::try_from(by.as_millis()).unwrap();
+        self.sql(&format!(
+            "update idem_key set lease_until = lease_until - {by}, created_at = created_at - {by}, \
+             expires_at = expires_at - {by}, guard_until = guard_until - {by}"
+        ))
+        .await;
+    }
+
+    pub(crate) async fn sql(&self, sql: &str) {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.database().await).await.unwrap();
+    }
+
+    /// One integer.
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&self.database().await).await.unwrap()
+    }
+
+    /// How many records there are.
+    pub(crate) async fn records(&self) -> i64 {
+        self.count("select count(*) from idem_key").await
+    }
+
+    /// The state of the only record: see `State::code`.
+    pub(crate) async fn state(&self) -> i64 {
+        self.count("select state from idem_key").await
+    }
+
+    /// How often the store was asked for anything on behalf of a request.
+    pub(crate) fn asked(&self) -> usize {
+        use faulty::Verb::{Claim, Find, Finish, Link, Peek};
+        [Claim, Peek, Finish, Link, Find].into_iter().map(|verb| self.store.calls(verb)).sum()
+    }
+
+    pub(crate) async fn database(&self) -> sqlx::SqlitePool {
+        sqlx::SqlitePool::connect(&url(&self.file)).await.unwrap()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+pub(crate) fn url(file: &TempDir) -> String {
+    format!("sqlite://{}/shop.db", file.path().display())
+}
+
+/// Waits until `what` holds; fails after 10 s. For what happens on other tasks: never for time that must pass.
+pub(crate) async fn eventually(what: impl AsyncFn() -> bool) {
+    for _ in 0..1000 {
+        if what().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("did not happen within 10 s");
+}
+
+/// The oracle: what has happened, append-only, and a gate at which bodies can be held.
+#[derive(Clone, Default)]
+pub(crate) struct Probe {
+    effects: Arc<Mutex<Vec<String>>>,
+    started: Arc<AtomicUsize>,
+    gate: Arc<tokio::sync::RwLock<()>>,
+}
+
+impl Probe {
+    pub(crate) fn effect(&self, what: impl Into<String>) {
+        self.effects.lock().unwrap().push(what.into());
+    }
+
+    pub(crate) fn effects(&self) -> usize {
+        self.effects.lock().unwrap().len()
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.effects.lock().unwrap().clone()
+    }
+
+    /// Bodies that have started.
+    pub(crate) fn started(&self) -> usize {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    /// Holds every body before its effect until the guard is dropped.
+    pub(crate) async fn hold(&self) -> tokio::sync::OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.gate).write_owned().await
+    }
+
+    /// What the tests' bodies do: pass the gate, have the effect, answer as planned. The answer names the effect, so
+    /// that two runs cannot look like one.
+    pub(crate) async fn perform(&self, plan: &Plan) -> Response {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.read().await);
+        let n = self.effects() + 1;
+        self.effect(format!("effect {n}"));
+        assert!(!plan.panic, "the plan said so");
+        let status = StatusCode::from_u16(plan.status.unwrap_or(201)).unwrap();
+        (status, [(HeaderName::from_static("location"), format!("/things/{n}"))], format!("effect {n}")).into_response()
+    }
+}
+
+/// What a body is to do, as JSON; anything else in the payload only makes it another payload.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Plan {
+    pub(crate) status: Option<u16>,
+    pub(crate) panic: bool,
+}
+
+/// The bearer token is the tenant; `x:rotated` acts for `x`.
+#[derive(Debug, Clone)]
+pub(crate) struct Tenant(pub(crate) String);
+
+impl ScopePart for Tenant {
+    fn write_scope(&self, out: &mut ScopeWriter) {
+        self.0.write_scope(out);
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Tenant {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
+        let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let tenant = token.and_then(|token| token.split(':').next()).filter(|tenant| !tenant.is_empty());
+        tenant.map(|tenant| Self(tenant.to_owned())).ok_or(StatusCode::UNAUTHORIZED)
+    }
+}
+
+/// A problem as a client reads it.
+pub(crate) struct Problem {
+    pub(crate) status: u16,
+    pub(crate) slug: String,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) body: serde_json::Value,
+}
+
+/// Reads a problem, and checks what holds for all of them.
+pub(crate) async fn problem(response: reqwest::Response) -> Problem {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let text = response.text().await.unwrap();
+    assert_eq!(headers["content-type"], "application/problem+json", "{status} {text}");
+    assert_eq!(headers["cache-control"], "no-store");
+    assert!(!headers.contains_key("idempotent-replayed"));
+    let body: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(body["status"], status);
+    let type_uri = body["type"].as_str().unwrap();
+    assert_eq!(headers["link"], format!("<{type_uri}>; rel=\"describedby\""));
+    let slug = type_uri.rsplit('#').next().unwrap().to_owned();
+    let retry_after = headers.get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap());
+    Problem { status, slug, retry_after, body }
+}
+
+/// An answer, whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) status: u16,
+    pub(crate) location: Option<String>,
+    pub(crate) body: String,
+    pub(crate) replayed: bool,
+}
+
+impl Seen {
+    /// The body ran for it, and well.
+    pub(crate) fn ran(&self) -> bool {
+        !self.replayed && matches!(self.status, 200..=299)
+    }
+}
+
+pub(crate) async fn seen(response: reqwest::Response) -> Seen {
+    let headers = response.headers();
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    let (location, replayed) = (text("location"), text("idempotent-replayed").as_deref() == Some("true"));
+    Seen { status: response.status().as_u16(), location, replayed, body: response.text().await.unwrap() }
+}
+
+/// A refusal, as status and slug.
+pub(crate) async fn refusal(response: reqwest::Response) -> (u16, String) {
+    let problem = problem(response).await;
+    (problem.status, problem.slug)
+}
+
+/// The usual handler of tests, as a macro since the annotation is what differs: `handler!(name, op = "..", ..)`.
+macro_rules! handler {
+    ($name:ident, $($annotation:tt)*) => {
+        #[idem_runtime::idempotent(scope = "tenant", $($annotation)*)]
+        pub(crate) async fn $name(
+            tenant: crate::support::Tenant,
+            axum::extract::State(probe): axum::extract::State<crate::support::Probe>,
+            axum::Json(plan): axum::Json<crate::support::Plan>,
+        ) -> axum::response::Response {
+            probe.perform(&plan).await
+        }
+    };
+}
+pub(crate) use handler;
+
+/// A run that records what its execution says.
+#[allow(dead_code, reason = "used by some topics")]
+pub(crate) fn describe(exec: &Execution) -> Json<serde_json::Value> {
+    Json(serde_json::json!({
+        "attempts": exec.attempts(), "fence": exec.fence().0, "provider_key": exec.provider_key(),
+        "protected": exec.is_protected(), "attempt": exec.attempt().to_string(),
+    }))
+}

@@ -1,0 +1,145 @@
+//! A store that fails when told to, and counts what it is asked.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use idem_runtime::{
+    Record, RecordId,
+    store::{Claim, Claimed, Finish, Finished, Found, Link, Peek, Renewal, Renewed, Resolve, Store, StoreError},
+};
+
+/// Wraps a store; clones share their faults and counts.
+#[derive(Clone)]
+pub(crate) struct Faulty {
+    inner: Arc<dyn Store>,
+    verbs: Arc<Mutex<HashMap<Verb, Told>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    Claim,
+    Peek,
+    Finish,
+    Renew,
+    Link,
+    Find,
+    Resolve,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Told {
+    calls: usize,
+    fault: Option<Fault>,
+}
+
+/// How a verb fails.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    /// The store cannot be reached: nothing happens.
+    Down,
+    /// It happens, but the reply is lost, so many times.
+    ReplyLost(usize),
+    /// It fails so many times, then works.
+    Fails(usize),
+    /// It happens after a while.
+    Slow(Duration),
+}
+
+enum Then {
+    Ask,
+    AskAndFail,
+    Fail,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: impl Store) -> Self {
+        Self { inner: Arc::new(inner), verbs: Arc::default() }
+    }
+
+    pub(crate) fn tell(&self, verb: Verb, fault: Fault) {
+        self.verbs.lock().unwrap().entry(verb).or_default().fault = Some(fault);
+    }
+
+    /// Every verb fails until `heal`.
+    pub(crate) fn down(&self) {
+        for verb in [Verb::Claim, Verb::Peek, Verb::Finish, Verb::Renew, Verb::Link, Verb::Find, Verb::Resolve] {
+            self.tell(verb, Fault::Down);
+        }
+    }
+
+    pub(crate) fn heal(&self) {
+        self.verbs.lock().unwrap().values_mut().for_each(|told| told.fault = None);
+    }
+
+    /// How often a verb was called.
+    pub(crate) fn calls(&self, verb: Verb) -> usize {
+        self.verbs.lock().unwrap().get(&verb).map_or(0, |told| told.calls)
+    }
+
+    async fn before(&self, verb: Verb) -> Then {
+        let (then, pause) = {
+            let mut verbs = self.verbs.lock().unwrap();
+            let told = verbs.entry(verb).or_default();
+            told.calls += 1;
+            match told.fault {
+                None => (Then::Ask, None),
+                Some(Fault::Down) => (Then::Fail, None),
+                Some(Fault::Slow(pause)) => (Then::Ask, Some(pause)),
+                Some(Fault::Fails(n)) => {
+                    told.fault = (n > 1).then_some(Fault::Fails(n - 1));
+                    (Then::Fail, None)
+                }
+                Some(Fault::ReplyLost(n)) => {
+                    told.fault = (n > 1).then_some(Fault::ReplyLost(n - 1));
+                    (Then::AskAndFail, None)
+                }
+            }
+        };
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+        then
+    }
+
+    async fn go<T>(&self, verb: Verb, ask: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        match self.before(verb).await {
+            Then::Ask => ask.await,
+            Then::Fail => Err(StoreError::unavailable("the test says so")),
+            Then::AskAndFail => {
+                ask.await?;
+                Err(StoreError::unavailable("the test lost the reply"))
+            }
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Faulty {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        self.go(Verb::Claim, self.inner.claim(claims)).await
+    }
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        self.go(Verb::Peek, self.inner.peek(peeks)).await
+    }
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        self.go(Verb::Finish, self.inner.finish(finishes)).await
+    }
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        self.go(Verb::Renew, self.inner.renew(renewals, lease)).await
+    }
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        self.go(Verb::Link, self.inner.link(links)).await
+    }
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        self.go(Verb::Find, self.inner.find(record)).await
+    }
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        self.go(Verb::Resolve, self.inner.resolve(resolve)).await
+    }
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check().await
+    }
+}

@@ -1,0 +1,13 @@
+#![deny(unused_variables)]
+
+use axum::{Json, Router, extract::Path, routing::post};
+use idem_runtime::{Execution, Runtime, idempotent};
+
+#[idempotent(scope = "tenant", op = "charge", ttl = "24h")]
+async fn charge(Path(tenant): Path<String>, #[idem] exec: Execution, Json(amount): Json<u64>) -> String {
+    format!("{tenant} {amount}")
+}
+
+fn main() {
+    let _: Router<Runtime> = Router::new().route("/charges", post(charge));
+}
