@@ -61,7 +61,11 @@ impl Cache {
             return;
         }
         let due_until = Instant::now() + replay.ttl_left;
-        let (fingerprint, response) = (replay.fingerprint, replay.response.clone());
+        // A copy: what a handler hands over may be a small part of a large buffer, which would be kept, but not weighed.
+        let copy = |bytes: &bytes::Bytes| bytes::Bytes::copy_from_slice(bytes);
+        let StoredResponse { status, headers, body } = &replay.response;
+        let response = StoredResponse { status: *status, headers: copy(headers), body: body.as_ref().map(copy) };
+        let fingerprint = replay.fingerprint;
         entries.insert(record, Arc::new(Entry { fingerprint, response, due_until }));
     }
 }
@@ -75,7 +79,8 @@ mod tests {
     use crate::operation::{Kind, Operation, Place};
 
     const SECOND: Duration = Duration::from_secs(1);
-    static OPERATION: Operation = Operation::new("op", Kind::Handler, Place { file: "", line: 0, column: 0 });
+    static OPERATION: Operation =
+        Operation::new("op", Kind::Handler, Place { file: "", line: 0, column: 0, function: "" });
 
     fn fingerprint(payload: u8) -> Fingerprint {
         Fingerprint::from_parts(Fingerprint::ALGORITHM, [payload; 32])

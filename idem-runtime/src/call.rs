@@ -1,6 +1,6 @@
 //! One call of an annotated operation.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
     error::{Error, ErrorKind},
@@ -9,6 +9,24 @@ use crate::{
     operation::Operation,
     store::Peek,
 };
+
+/// Where an operation's key comes from.
+pub enum KeySource {
+    /// A header line of the request.
+    Header,
+    /// An expression.
+    Given(Vec<u8>),
+}
+
+/// Without the key.
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "Header",
+            Self::Given(_) => "Given(..)",
+        })
+    }
+}
 
 /// One request, job or event, with its identity.
 #[derive(Debug, Clone)]

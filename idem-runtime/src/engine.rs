@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::{
     Runtime,
     call::Call,
@@ -78,6 +80,7 @@ enum Admission {
 }
 
 async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
+    let _counted = runtime.bodies().token(); // before the look at `draining`: shutdown waits for whoever passes it
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Admission::Found(found));
     }
@@ -107,8 +110,9 @@ async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Some(found));
     }
-    let found = runtime.ask_one(runtime.store().peek(&[call.peek()])).await;
-    found.map_err(Error::from_store)
+    let asked = Instant::now();
+    let found = runtime.ask_one(runtime.store().peek(&[call.peek()])).await.map_err(Error::from_store)?;
+    Ok(found.map(|found| found.aged(asked.elapsed())))
 }
 
 /// What a call is told about what it found.
@@ -124,7 +128,10 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         }
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
-        Found::InDoubt(_) => call.error(ErrorKind::InDoubt),
+        Found::InDoubt(reason) => {
+            tracing::warn!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; it waits for `Runtime::resolve`");
+            call.error(ErrorKind::InDoubt)
+        }
         Found::Expired => with_links(runtime, call, ErrorKind::Expired).await,
         Found::NotRetained { status } => {
             let error = with_links(runtime, call, ErrorKind::ResultUnavailable).await;

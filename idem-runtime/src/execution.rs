@@ -28,7 +28,7 @@ use crate::{
 /// #[idempotent(scope = global, op = "charge", ttl = "24h")]
 /// async fn charge(#[idem] exec: Execution, Json(amount): Json<u64>) -> Result<StatusCode, Error> {
 ///     let id = charge_card(exec.provider_key()).await; // the provider sees one key, however often we try
-///     exec.link("gateway", &id).await?; // find this operation again by the provider's id
+///     exec.link("gateway", &id).await?; // recorded with it, for refunds
 ///     Ok(StatusCode::CREATED)
 /// }
 /// # }
@@ -38,7 +38,7 @@ pub struct Execution {
     run: Arc<Run>,
 }
 
-/// What the body, its lease and the ticker share.
+/// What one run is, for its body.
 pub(crate) struct Run {
     pub(crate) attempt: Attempt,
     pub(crate) owned: Owned,
@@ -181,7 +181,7 @@ impl Execution {
     }
 }
 
-/// Without the provider key: it is a secret between us and the provider.
+/// Without the provider key: whoever has it can speak to the provider for this operation.
 impl fmt::Debug for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Execution")
@@ -189,5 +189,39 @@ impl fmt::Debug for Execution {
             .field("owned", &self.run.owned)
             .field("protected", &self.is_protected())
             .finish_non_exhaustive()
+    }
+}
+
+/// What the runtime hands to `#[idem]` parameters.
+#[derive(Debug)]
+pub struct Supply {
+    execution: Execution,
+}
+
+impl Supply {
+    pub(crate) fn new(execution: Execution) -> Self {
+        Self { execution }
+    }
+}
+
+/// A type that `#[idem]` parameters may have. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "the runtime cannot supply a `{Self}`",
+    label = "`#[idem]` parameters are of type `Execution`",
+    note = "take `#[idem]` off a parameter that comes from the request or the caller"
+)]
+pub trait Supplied: sealed::Sealed + Sized {
+    #[doc(hidden)]
+    fn supply(from: &mut Supply) -> Result<Self, Error>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Execution {}
+}
+
+impl Supplied for Execution {
+    fn supply(from: &mut Supply) -> Result<Self, Error> {
+        Ok(from.execution.clone())
     }
 }

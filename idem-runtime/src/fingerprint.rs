@@ -24,7 +24,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Counts the ways of computing a fingerprint. Raised with every change that gives an unchanged payload another
+    /// Counts the ways of computing a fingerprint; with the payload rule it makes [`algorithm`](Self::algorithm). Raised with every change that gives an unchanged payload another
     /// digest, so that records of an older version are not taken for mismatches.
     pub const ALGORITHM: i16 = 1;
 
@@ -110,7 +110,14 @@ pub(crate) fn fingerprint(rule: PayloadRule, material: &Material<'_>) -> Fingerp
         }
         PayloadRule::None => input.tag(Tag::None),
     }
-    Fingerprint { algorithm: Fingerprint::ALGORITHM, digest: input.0.finalize().into() }
+    // The rule counts as part of the algorithm: a deploy that changes it must not turn due replays into mismatches.
+    let rule = match rule {
+        PayloadRule::Whole => 0,
+        PayloadRule::Raw => 1,
+        PayloadRule::Fields(_) => 2,
+        PayloadRule::None => 3,
+    };
+    Fingerprint { algorithm: Fingerprint::ALGORITHM * 4 + rule, digest: input.0.finalize().into() }
 }
 
 /// What is hashed. What can be of several kinds starts with its tag, every text with its length, every list with its

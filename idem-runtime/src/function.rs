@@ -7,15 +7,15 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Runtime,
-    call::Call,
+    call::{Call, KeySource},
     engine::{self, Answer},
     error::{Error, ErrorKind},
+    execution::Supply,
     fingerprint::{Content, Material, fingerprint},
     key::Scope,
     lease::Lease,
     operation::{Operation, PayloadRule},
     outcome::{Class, Declared, classify_result},
-    private::{KeySource, Supply},
     state::Reason,
     store::{Outcome, StoredResponse},
 };
@@ -34,8 +34,8 @@ pub trait Recordable: Sized {
 impl<T: RecordedValue, E: FromIdem> Recordable for Result<T, E> {
     fn recorder() -> Recorder<Self> {
         Recorder {
-            close: |result, declared| match result {
-                Ok(value) => close_ok(value, declared),
+            close: |result, declared, max| match result {
+                Ok(value) => close_ok(value, declared, max),
                 Err(error) => (close_err(declared), Err(error)),
             },
             read: |body| T::read(body).map(Ok),
@@ -90,21 +90,24 @@ impl<E: From<Error>> FromIdem for E {
 #[must_use]
 #[derive(Debug)]
 pub struct Recorder<R> {
-    close: fn(R, Option<Declared>) -> (Outcome, R),
+    close: fn(R, Option<Declared>, u64) -> (Outcome, R),
     read: fn(&[u8]) -> Result<R, serde_json::Error>,
     refuse: fn(Error) -> R,
 }
 
 /// Encodes the value and decodes it again, so that the first caller gets what every later one will get. A value
 /// that does not survive that is not kept: the first caller gets it as it is, a retry is told that it is gone.
-fn close_ok<T: RecordedValue, E>(value: T, declared: Option<Declared>) -> (Outcome, Result<T, E>) {
+fn close_ok<T: RecordedValue, E>(value: T, declared: Option<Declared>, max: u64) -> (Outcome, Result<T, E>) {
     if classify_result(true, declared) == Class::Released {
         return (Outcome::Released(Reason::Status), Ok(value));
     }
     match value.write().and_then(|bytes| T::read(&bytes).map(|read| (bytes, read))) {
-        Ok((bytes, read)) => (Outcome::Done(stored(Some(bytes))), Ok(read)),
+        Ok((bytes, read)) => {
+            let kept = (bytes.len() as u64 <= max).then_some(bytes);
+            (Outcome::Done(stored(kept)), Ok(read))
+        }
         Err(error) => {
-            tracing::error!(target: "idem::engine", error = &error as &dyn std::error::Error, "a function's value cannot be stored; its retries will not be answered");
+            tracing::error!(target: "idem::engine", kind = ?error.classify(), line = error.line(), column = error.column(), "a function's value cannot be stored; its retries will not be answered");
             (Outcome::Done(stored(None)), Ok(value))
         }
     }
@@ -159,7 +162,7 @@ where
         Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
             Ok(value) => value,
             Err(error) => {
-                tracing::error!(target: "idem::engine", op = operation.op, record = call.record.short(), error = &error as &dyn std::error::Error, "the stored value is no longer readable as this type");
+                tracing::error!(target: "idem::engine", op = operation.op, record = call.record.short(), kind = ?error.classify(), line = error.line(), column = error.column(), "the stored value is no longer readable as this type");
                 let source = Some(Box::new(error) as _);
                 refuse(call.error(ErrorKind::ResultUnavailable).with(|about| about.source = source))
             }
@@ -187,12 +190,15 @@ where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
-    let Some(execution) = lease.start() else { return Answer::Refused(lease.call().error(ErrorKind::Draining)) };
+    let execution = match lease.start() {
+        Ok(execution) => execution,
+        Err(kind) => return Answer::Refused(lease.call().error(kind)),
+    };
     let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
     let (outcome, value) = match body(&mut Supply::new(execution.clone())) {
         Err(error) => (Outcome::Released(Reason::Status), (recorder.refuse)(error)),
         Ok(body) => match tokio::time::timeout(call.operation.timeout.unwrap_or(Duration::MAX), body).await {
-            Ok(result) => (recorder.close)(result, execution.declared()),
+            Ok(result) => (recorder.close)(result, execution.declared(), runtime.config().max_response),
             Err(_elapsed) => {
                 lease.cancelled().cancel();
                 (Outcome::InDoubt(Reason::Timeout), (recorder.refuse)(call.error(ErrorKind::TimedOut)))

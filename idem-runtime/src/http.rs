@@ -11,8 +11,8 @@ mod reply;
 pub(crate) use self::config::HttpConfig;
 pub use self::{
     config::Replaying,
-    handler::{Body, Witness, body, handle, rejected},
+    handler::{Body, Witness, body_runs_on_its_own_task, handle, rejected},
     payload::{Incoming, Payload},
-    problem::Problem,
+    problem::{Problem, ProviderLink},
     replayable::{Final, NotApplied, Replayable},
 };

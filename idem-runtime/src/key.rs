@@ -71,11 +71,20 @@ pub trait KeyPart {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say whose key it is",
     label = "`scope` must be a string, an integer, a `Uuid`, a tuple of those, or implement `ScopePart`",
-    note = "for a type of your own, implement `idem_runtime::ScopePart` and write the part that identifies the caller"
+    note = "for a type of your own, implement `idem_runtime::ScopePart` and write the part that identifies the caller",
+    note = "not for an `Option`: let an extractor refuse the request, or write `scope = global` if all callers share their keys"
 )]
 pub trait ScopePart {
     /// Writes this value's parts, in order.
     fn write_scope(&self, out: &mut ScopeWriter);
+}
+
+/// The scope of an operation whose annotation says `scope = global`: all callers share its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Global;
+
+impl ScopePart for Global {
+    fn write_scope(&self, _: &mut ScopeWriter) {}
 }
 
 /// Collects the parts of a scope.

@@ -11,17 +11,19 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 use crate::{
     Runtime,
     call::Call,
+    error::ErrorKind,
     execution::Execution,
     key::RecordId,
     state::Reason,
     store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
 };
 
+mod left;
 mod registry;
 mod ticker;
 
+use left::Left;
 pub(crate) use registry::Leases;
-use registry::Left;
 pub(crate) use ticker::{GivenUp, Ticker};
 
 /// How long to try to give a key back. A doubt needs less: the end of the lease says the same.
@@ -116,8 +118,7 @@ impl Claiming {
             Ok(claimed) => claimed,
             Err(error) => {
                 warn(call, &error, "claim failed, sending it again");
-                tokio::time::sleep(RETRY.0).await;
-                held.progress().renewed = Instant::now();
+                tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted
                 runtime.ask_one(runtime.store().claim(&[claim])).await?
             }
         };
@@ -129,24 +130,33 @@ impl Claiming {
             }
             Claimed::Found(found) => {
                 held.progress().stage = Stage::Over; // nothing to give back
-                Ok(Err(found))
+                Ok(Err(found.aged(held.began.elapsed())))
             }
         }
     }
 }
 
 impl Lease {
-    /// The body starts: from here on, an end without an outcome is a doubt. `None` if shutdown has given the key back
-    /// already: somebody else may run by now.
-    pub(crate) fn start(&self) -> Option<Execution> {
+    /// The body starts: from here on, an end without an outcome is a doubt.
+    ///
+    /// # Errors
+    /// Why it must not: shutdown has given the key back, or the lease is over before it began, as in a process that was
+    /// frozen; somebody else may run by now.
+    pub(crate) fn start(&self) -> Result<Execution, ErrorKind> {
         let Guard { runtime, call, held, .. } = &self.guard;
-        match &mut held.progress().stage {
-            stage @ Stage::Owned => *stage = Stage::Running,
-            Stage::Claiming | Stage::Running | Stage::Finishing | Stage::Over => return None,
+        {
+            let mut progress = held.progress();
+            if progress.stage != Stage::Owned {
+                return Err(ErrorKind::Draining);
+            }
+            if progress.renewed.elapsed() >= runtime.leases().length {
+                return Err(ErrorKind::Unavailable { retry_after: RETRY.1 }); // dropping the lease gives the key back
+            }
+            progress.stage = Stage::Running;
         }
         let (attempt, attempts) = (held.attempt, self.owned.attempts);
         tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "claimed", %attempt, attempts, record = held.record.short());
-        Some(Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone()))
+        Ok(Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone()))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -169,14 +179,20 @@ impl Lease {
             progress.stage = Stage::Finishing;
             progress.renewed + runtime.leases().length
         };
-        let finish = held.finish(outcome);
+        let (finish, asked) = (held.finish(outcome), Instant::now());
         let settled = match store_until(deadline, &finish, runtime, call).await {
             Ok(Finished::Stored { ttl_left }) => {
-                self.remember(&finish.outcome, ttl_left);
+                self.remember(&finish.outcome, ttl_left.saturating_sub(asked.elapsed()));
                 Settled::Stored
             }
             Ok(Finished::Lost) => Settled::Lost,
-            Err(_) => Settled::Unrecorded,
+            Err(_) => {
+                // A proof that nothing happened is worth more tries; in doubt, the end of the lease says the same.
+                if let Outcome::Released(_) = finish.outcome {
+                    runtime.leases().leave(Left::new(finish.clone(), GIVE_BACK));
+                }
+                Settled::Unrecorded
+            }
         };
         held.progress().stage = Stage::Over;
         runtime.leases().let_go(held);
@@ -225,19 +241,19 @@ fn warn(call: &Call, error: &StoreError, what: &'static str) {
 }
 
 fn log(call: &Call, attempt: Attempt, outcome: &Outcome, settled: Settled) {
-    let (op, record) = (call.operation.op, call.record.short());
+    let (op, record) = (call.operation.op, call.record); // whole: it is what `Runtime::record` takes
     match (settled, outcome) {
         (Settled::Unrecorded, _) => {
-            tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, record, "the outcome could not be stored before the lease ended; the key is in doubt");
+            tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");
         }
         (Settled::Lost, _) => {
-            tracing::warn!(target: "idem::engine", op, outcome = "fenced", %attempt, record, "the lease was lost; serving what is stored");
+            tracing::warn!(target: "idem::engine", op, outcome = "fenced", %attempt, %record, "the lease was lost; serving what is stored");
         }
         (Settled::Stored, Outcome::InDoubt(reason)) => {
-            tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, record, "the outcome is unknown; the key is held");
+            tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, %record, "the outcome is unknown; the key is held");
         }
         (Settled::Stored, outcome) => {
-            tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, record);
+            tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, %record);
         }
     }
 }
@@ -258,12 +274,8 @@ impl Drop for Guard {
             Outcome::Released(_) => GIVE_BACK,
             _ => self.runtime.leases().length,
         };
-        self.runtime.leases().leave(Left {
-            finish: self.held.finish(left),
-            until: Instant::now() + patience,
-            may_not_be_there_yet: stage == Stage::Claiming,
-            missing_since: None,
-        });
+        let left = Left::new(self.held.finish(left), patience);
+        self.runtime.leases().leave(Left { may_not_be_there_yet: stage == Stage::Claiming, ..left });
     }
 }
 

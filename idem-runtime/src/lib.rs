@@ -32,8 +32,8 @@ pub use error::{Error, ErrorKind};
 pub use execution::Execution;
 pub use fingerprint::Fingerprint;
 #[cfg(feature = "axum")]
-pub use http::{Final, NotApplied, Problem, Replayable, Replaying};
-pub use key::{InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
+pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
+pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
 pub use operation::InFlight;
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
 #[cfg(feature = "sqlite")]

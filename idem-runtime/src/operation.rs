@@ -29,11 +29,13 @@ pub struct Place {
     pub line: u32,
     /// As `column!()`.
     pub column: u32,
+    /// The function's name: inside of one `macro_rules!` call, all places are one.
+    pub function: &'static str,
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        write!(f, "{}:{}:{} ({})", self.file, self.line, self.column, self.function)
     }
 }
 

@@ -4,14 +4,15 @@
 pub use inventory;
 
 #[cfg(feature = "axum")]
-pub use crate::http::{Body, Incoming, Payload, Witness, body, handle, rejected};
+pub use crate::http::{Body, Incoming, Payload, Witness, body_runs_on_its_own_task, handle, rejected};
 use crate::{
     Runtime,
-    execution::Execution,
     key::{KeyPart, ScopePart},
 };
 pub use crate::{
+    call::KeySource,
     error::Error,
+    execution::{Supplied, Supply},
     function::{Recordable, Recorder, function},
     key::{Scope, ScopeWriter},
     operation::{ClientErrors, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered},
@@ -19,22 +20,6 @@ pub use crate::{
 
 #[cfg(feature = "axum")]
 pub type Response = axum::response::Response;
-
-/// Where an operation's key comes from.
-pub enum KeySource {
-    Header,
-    Given(Vec<u8>),
-}
-
-/// Without the key.
-impl std::fmt::Debug for KeySource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Header => "Header",
-            Self::Given(_) => "Given(..)",
-        })
-    }
-}
 
 #[must_use]
 pub fn header_key() -> KeySource {
@@ -77,39 +62,6 @@ pub fn runtime(runtime: &Runtime) -> Runtime {
     runtime.clone()
 }
 
-/// What the runtime hands to `#[idem]` parameters.
-#[derive(Debug)]
-pub struct Supply {
-    execution: Execution,
-}
-
-impl Supply {
-    pub(crate) fn new(execution: Execution) -> Self {
-        Self { execution }
-    }
-}
-
-#[diagnostic::on_unimplemented(
-    message = "the runtime cannot supply a `{Self}`",
-    label = "`#[idem]` parameters are of type `Execution`",
-    note = "take `#[idem]` off a parameter that comes from the request or the caller"
-)]
-pub trait Supplied: sealed::Sealed + Sized {
-    #[doc(hidden)]
-    fn supply(from: &mut Supply) -> Result<Self, Error>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for crate::execution::Execution {}
-}
-
-impl Supplied for Execution {
-    fn supply(from: &mut Supply) -> Result<Self, Error> {
-        Ok(from.execution.clone())
-    }
-}
-
 pub fn supply<T>(from: &mut Supply) -> Result<T, Error>
 where
     T: Supplied,
@@ -143,14 +95,6 @@ mod handlers {
         R: Replayable,
     {
         Witness(R::into_response)
-    }
-
-    /// A body that is not `Send` is one error here, in words.
-    pub fn body_runs_on_its_own_task<F>(body: F) -> F
-    where
-        F: Future + Send + 'static,
-    {
-        body
     }
 
     // With `state = App`: what axum's `Handler` asks for, in our words. The blanket implementations are not

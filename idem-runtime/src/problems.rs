@@ -2,8 +2,8 @@
 //!
 //! Every refusal is an `application/problem+json` body (RFC 9457) whose `type` ends in one of the slugs below. Branch
 //! on the slug, never on `title` or `detail`. The other members: `status`; `state` (where the key stands); `op` (the
-//! operation); `operation` (the record, for support); `safe_new_key` (whether a new key could make it happen
-//! twice); `retry` (`same-key`, `new-key`, `never`, or `operator`: a person must settle it first). `Retry-After` is in
+//! operation); `operation` (the record, for support); `safe_new_key` (true: a new
+//! key cannot make it happen twice); `retry` (`same-key`, `new-key`, `never`, or `operator`: a person must settle it first). `Retry-After` is in
 //! whole seconds. Responses that are no problems may say `Idempotent-Replayed: true` (the first answer, again) or
 //! `Idempotency-Status: ignored` (the request ran unprotected) or `unrecorded` (it ran, but a retry will not be
 //! answered).
@@ -25,8 +25,8 @@
 //! 400, `same-key`. The body broke off or took too long. Send all of it again.
 //!
 //! ## idempotency-store-unavailable
-//! 503 with `Retry-After`, `same-key`. The service cannot look the key up. Nothing was run, unless `safe_new_key` is
-//! false: then it ran, and a later retry is told the outcome.
+//! 503 with `Retry-After`, `same-key`. The service cannot look the key up. This request was not run; whether an earlier
+//! one with the same key was, the retry will be told.
 //!
 //! ## idempotency-draining
 //! 503 with `Retry-After`, `same-key`. The service is shutting down; another instance will answer.

@@ -10,7 +10,7 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-use self::builder::Config;
+pub(crate) use self::builder::Config;
 pub use self::builder::{BuildError, Builder, Fault};
 use crate::{
     cache::Cache,
@@ -19,6 +19,7 @@ use crate::{
     lease::{GivenUp, Leases, Ticker},
     observe::Pace,
     operation::{InFlight, Kind, Operation, registered},
+    state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     wait::{Limits, Waiters},
 };
@@ -110,7 +111,9 @@ impl Runtime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Reads the record that `key` names for `op` in `scope`. `None` if there is none.
+    /// Reads the record that `key` names for `op` in `scope` ([`Global`](crate::Global) where the annotation says
+    /// `global`). `None` if there is none, which is also what a misspelled `op`, another scope or another namespace
+    /// looks like.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidKey`] for a key that no request could have; [`ErrorKind::Unavailable`] or
@@ -123,6 +126,18 @@ impl Runtime {
         self.ask(self.store().find(record)).await.map_err(Error::from_store)
     }
 
+    /// Reads the record with this identity: the `operation` of a problem, the `record` of a log line. `None` if there
+    /// is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] or [`ErrorKind::Store`] if the store cannot tell.
+    ///
+    /// # Cancel safety
+    /// Reads only; drop it at will.
+    pub async fn find_record(&self, id: RecordId) -> Result<Option<Record>, Error> {
+        self.ask(self.store().find(id)).await.map_err(Error::from_store)
+    }
+
     /// Settles a record whose outcome is in doubt, and writes down who did it and why.
     ///
     /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
@@ -131,36 +146,55 @@ impl Runtime {
     /// still act: until the body has ended by its own report, or its lease ended longer ago than `quarantine`
     /// (and than the operation's `timeout`).
     ///
+    /// In a program that does not contain the operation (an operator's tool), its `timeout` and its kind are not known:
+    /// give that program a `quarantine` at least as long, and complete a handler's record with
+    /// `StoredResponse::http` only.
+    ///
+    /// ```no_run
+    /// # async fn settle(idem: idem_runtime::Runtime) -> Result<(), idem_runtime::Error> {
+    /// use idem_runtime::{Audit, Resolution};
+    ///
+    /// let by = Audit { who: "ops@example.com".into(), why: "the provider has no such charge".into() };
+    /// if let Some(record) = idem.find("charge", "acme", "order-1").await? {
+    ///     idem.resolve(record.id, record.fence, Resolution::Release, by).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] if the record is not in doubt, has another fence, does not exist, or may not be
-    /// released yet, or if the answer is of the wrong kind for the operation; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
+    /// [`ErrorKind::Conflict`], with the reason in its text, if the record is not in doubt, has another fence, does not exist, or may not be
+    /// released yet, if the answer is of the wrong kind for the operation, or if `by` is empty; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
     ///
     /// # Cancel safety
     /// Dropped before it is done, the record may or may not be settled.
     pub async fn resolve(&self, id: RecordId, seen: Fence, how: Resolution, by: Audit) -> Result<Record, Error> {
         let about = |error: Error| error.with(|about| about.record = Some(id));
         let unavailable = |error| about(Error::from_store(error));
+        let conflict = |detail| about(Error::new(ErrorKind::Conflict)).with(|about| about.detail = Some(detail));
         let Some(record) = self.ask(self.store().find(id)).await.map_err(unavailable)? else {
-            return Err(about(Error::new(ErrorKind::Conflict)));
+            return Err(conflict("there is no such record"));
         };
+        if by.who.is_empty() || by.why.is_empty() {
+            return Err(conflict("`Audit` needs to say who and why"));
+        }
         let operation = registered().into_iter().find(|operation| operation.op == record.op);
         if let (Some(operation), Resolution::Complete(response)) = (operation, &how) {
             let is_http = response.status.is_some();
             if is_http != (operation.kind == Kind::Handler) {
                 let detail =
                     "a handler is completed with `StoredResponse::http`, a function with `StoredResponse::value`";
-                return Err(about(Error::new(ErrorKind::Conflict)).with(|about| about.detail = Some(detail)));
+                return Err(conflict(detail));
             }
         }
         let timeout = operation.and_then(|operation| operation.timeout);
         let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
         let resolve = Resolve { record: id, seen, to: how, quarantine, by };
         if !self.ask(self.store().resolve(&resolve)).await.map_err(unavailable)? {
-            return Err(about(Error::new(ErrorKind::Conflict)));
+            return Err(conflict(refused(&record, &resolve)));
         }
         self.waiters().wake(id);
         let settled = self.ask(self.store().find(id)).await.map_err(unavailable)?;
-        settled.ok_or_else(|| about(Error::new(ErrorKind::Conflict)))
+        settled.ok_or_else(|| conflict("the record is gone"))
     }
 
     /// Stops taking new claims: they get 503 `idempotency-draining`. Replays are still served, bodies go on, and
@@ -184,7 +218,7 @@ impl Runtime {
         let store_timeout = self.config().store_timeout;
         let given_up = match completed {
             true => GivenUp::default(),
-            false => timeout(store_timeout, self.leases().give_up(&*self.inner.store)).await.unwrap_or_default(),
+            false => self.leases().give_up(&*self.inner.store, store_timeout).await,
         };
         self.inner.background.close();
         self.inner.stop.cancel();
@@ -287,5 +321,18 @@ impl fmt::Debug for Runtime {
             .field("leases", &self.leases().count())
             .field("draining", &self.is_draining())
             .finish_non_exhaustive()
+    }
+}
+
+/// Why a store did not settle a record, from how it stood a moment before.
+fn refused(record: &Record, resolve: &Resolve) -> &'static str {
+    match record.state {
+        _ if record.fence != resolve.seen => "something has happened since: the fence is another one",
+        State::InFlight => "its body still runs",
+        State::Done | State::Rejected | State::Released => "it is settled already",
+        State::InDoubt | State::Resumable => {
+            "it may not be released yet: its body could still act until the quarantine after the end of its lease is over"
+        }
+        State::Unknown(_) => "a newer version of this program wrote it",
     }
 }

@@ -174,6 +174,9 @@ pub enum Event {
 #[must_use]
 pub fn next(facts: &Facts, event: Event) -> Option<State> {
     use State::{Done, InDoubt, InFlight, Rejected, Released, Resumable};
+    if let (Event::Claim { .. }, true) = (event, facts.mine) {
+        return None; // a late copy of a claim whose attempt is over
+    }
     match (event, facts.state) {
         (Event::Claim { .. }, Released) => Some(InFlight), // T2
         (Event::Claim { .. }, Rejected) if facts.result_over || !facts.same_payload => Some(InFlight), // T3

@@ -2,12 +2,15 @@
 
 use std::{
     collections::HashMap,
+    panic::AssertUnwindSafe,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use tokio::{
-    sync::Notify,
+    sync::{Notify, futures::OwnedNotified},
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -40,10 +43,11 @@ impl<'a> Patience<'a> {
     pub(crate) async fn wait(&mut self) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let waiters = self.runtime.waiters();
-        let Some(ticket) = waiters.join(self.call.peek()) else { return false };
-        // Registered before the lock is let go of; an end between our look and here is seen by the first poll.
+        let Some(mut ticket) = waiters.join(self.call.peek()) else { return false };
+        // An end between our look and `join` is seen by the first poll; one after it by this.
+        let Ticket { changed, .. } = &mut ticket;
         tokio::select! {
-            () = ticket.changed.notified() => true,
+            () = changed => true,
             () = waiters.draining.cancelled() => {
                 self.deadline = None; // one last look
                 true
@@ -83,7 +87,8 @@ struct Group {
 struct Ticket<'a> {
     waiters: &'a Waiters,
     record: RecordId,
-    changed: Arc<Notify>,
+    /// Made while the queue is locked, so that no wake-up is missed.
+    changed: Pin<Box<OwnedNotified>>,
 }
 
 #[derive(Clone, Copy)]
@@ -133,7 +138,7 @@ impl Waiters {
             return None;
         }
         group.waiting += 1;
-        let changed = Arc::clone(&group.changed);
+        let changed = Box::pin(Arc::clone(&group.changed).notified_owned());
         queue.waiting += 1;
         queue.fresh |= new;
         if !std::mem::replace(&mut queue.polling, true) {
@@ -156,8 +161,9 @@ impl Waiters {
                 pause = if std::mem::take(&mut queue.fresh) { POLL.0 } else { (pause * 2).min(POLL.1) };
                 queue.groups.values().map(|group| group.peek).collect()
             };
-            match timeout(self.store_timeout, self.store.peek(&peeks)).await {
-                Ok(Ok(found)) => {
+            let looking = AssertUnwindSafe(timeout(self.store_timeout, self.store.peek(&peeks))).catch_unwind();
+            match looking.await {
+                Ok(Ok(Ok(found))) => {
                     for (peek, found) in peeks.iter().zip(found) {
                         self.seen(peek.record, found);
                     }

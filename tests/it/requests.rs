@@ -86,7 +86,7 @@ async fn scenario_75_a_body_over_the_limit_is_413_and_leaves_no_row() {
     };
     let told = problem(send("k1", padded((64 << 10) + 1)).await.unwrap()).await;
     assert_eq!((told.status, told.slug.as_str()), (413, "idempotency-request-too-large"));
-    assert_eq!(told.body["safe_new_key"], true);
+    assert_eq!(told.body["safe_new_key"], false);
     assert_untouched(&shop).await;
     assert_eq!(send("k2", padded(64 << 10)).await.unwrap().status(), 201, "the limit itself is fine");
 }

@@ -56,7 +56,7 @@ async fn scenario_50_without_a_store_nothing_runs() {
     let refused = problem(post_once(&shop, "/charge", "k1").await).await;
     assert_eq!((refused.status, refused.slug.as_str()), (503, "idempotency-store-unavailable"));
     assert!((1..=5).contains(&refused.retry_after.unwrap()));
-    assert_eq!((&refused.body["safe_new_key"], &refused.body["retry"]), (&json!(true), &json!("same-key")));
+    assert_eq!((&refused.body["safe_new_key"], &refused.body["retry"]), (&json!(false), &json!("same-key")));
     assert_eq!((shop.probe.started(), shop.records().await), (0, 0));
     shop.store.heal();
     assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
@@ -115,7 +115,10 @@ async fn clause_21_a_claim_that_was_given_up_does_not_keep_its_key() {
     let shop = Shop::open_with(router(), |builder| builder.lease(Duration::from_secs(3600))).await;
     shop.store.tell(Verb::Claim, Fault::ReplyLost(2));
     let refused = problem(post_once(&shop, "/charge", "k1").await).await;
-    assert_eq!((refused.slug.as_str(), &refused.body["safe_new_key"]), ("idempotency-store-unavailable", &json!(true)));
+    assert_eq!(
+        (refused.slug.as_str(), &refused.body["safe_new_key"]),
+        ("idempotency-store-unavailable", &json!(false))
+    );
     eventually(async || shop.record("store_faults.charge", "k1").await.state == Stands::Released).await;
     assert_eq!(shop.probe.started(), 0);
     assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
@@ -133,6 +136,44 @@ async fn clause_21_a_claim_that_was_given_up_is_released_when_the_store_heals() 
     eventually(async || shop.state().await == 4).await;
     assert!(shop.record("store_faults.charge", "k1").await.lease_left > Duration::ZERO, "before its lease ended");
     assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
+}
+
+/// As in a process that was frozen right after its claim: somebody else may run by now.
+#[tokio::test]
+async fn clause_20_a_body_does_not_start_on_a_lease_that_is_over() {
+    let shop = Shop::open_with(router(), |builder| builder.lease(Duration::from_secs(1))).await;
+    shop.store.tell(Verb::Claim, Fault::ReplySlow(Duration::from_millis(1200)));
+    let refused = problem(post_once(&shop, "/charge", "k1").await).await;
+    assert_eq!((refused.status, refused.slug.as_str()), (503, "idempotency-store-unavailable"));
+    assert_eq!(shop.probe.started(), 0);
+    shop.store.heal();
+    eventually(async || shop.state().await == 4).await;
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201, "the key was given back");
+}
+
+/// The claim lands when nobody waits for it any more, and after a first attempt to give it back found nothing.
+#[tokio::test]
+async fn clause_21_a_claim_that_lands_late_is_given_back() {
+    let shop = Shop::open_with(router(), |builder| builder.lease(Duration::from_secs(60))).await;
+    shop.store.tell(Verb::Claim, Fault::Late(Duration::from_millis(1500)));
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 503);
+    eventually(async || shop.store.calls(Verb::Finish) >= 1).await;
+    shop.store.heal();
+    assert_eq!(shop.records().await, 0, "nothing to give back yet");
+    eventually(async || shop.records().await == 1 && shop.state().await == 4).await;
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
+    assert_eq!(shop.probe.effects(), 1);
+}
+
+/// A retry cannot know whether its first try had run, so it must not take a new key.
+#[tokio::test]
+async fn clause_21_a_retry_is_never_told_that_a_new_key_is_safe_while_the_store_is_down() {
+    let shop = Shop::open(router()).await;
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
+    shop.store.down();
+    let retry = problem(post_once(&shop, "/charge", "k1").await).await;
+    assert_eq!((retry.status, &retry.body["safe_new_key"]), (503, &json!(false)));
+    assert!(!retry.body["detail"].as_str().unwrap().contains("Nothing was run"));
 }
 
 #[tokio::test]

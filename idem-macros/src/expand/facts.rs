@@ -17,13 +17,19 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
         Kind::Handler { .. } => quote_spanned!(here()=> Handler),
         Kind::Function { .. } => quote_spanned!(here()=> Function),
     };
+    let name = operation.func.name().to_string();
     let settings = settings(&p, &operation.facts);
     quote_spanned! {here()=>
         {
             static OPERATION: #p::Operation = #p::Operation::new(
                 #op,
                 #p::Kind::#kind,
-                #p::Place { file: ::core::file!(), line: ::core::line!(), column: ::core::column!() },
+                #p::Place {
+                    file: ::core::file!(),
+                    line: ::core::line!(),
+                    column: ::core::column!(),
+                    function: #name,
+                },
             ) #(.#settings)*;
             #p::inventory::submit! { #p::Registered(&OPERATION) }
             &OPERATION

@@ -24,7 +24,7 @@ pub(super) fn expand(operation: &Operation, key: &Expr, runtime: &Expr) -> Token
     let key = parts::key(operation, key, &TokenStream::new());
     let (_, supplied) = Binding::all(func);
     let takes = supplied.iter().map(Binding::take).collect();
-    let body = parts::body(operation, &supplied, &takes, None);
+    let body = parts::body(operation, &supplied, &takes);
     let statements = quote_spanned! {here()=>
         let __idem_operation = #facts;
         let __idem_recorder = #recorder;

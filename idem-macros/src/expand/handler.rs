@@ -34,9 +34,8 @@ pub(super) fn expand(operation: &Operation, key: Option<&Expr>, state: Option<&T
     let takes = all.into_iter().map(|binding| mentioned.take(binding)).collect();
     let at_name = here_at(operation.func.name());
     let at = private_at(operation, at_name);
-    let wrap = quote_spanned!(at_name=> #at::body_runs_on_its_own_task);
-    let body = parts::body(operation, &supplied, &takes, Some(wrap));
-    // The closure is a statement of its own: else the bounds of the call would be checked before that of `wrap`.
+    let body = parts::body(operation, &supplied, &takes);
+    let body = quote_spanned!(at_name=> #at::body_runs_on_its_own_task(__idem_witness, #body));
     let statements = quote_spanned! {here()=>
         let __idem_operation = #facts;
         #assertions
@@ -44,8 +43,7 @@ pub(super) fn expand(operation: &Operation, key: Option<&Expr>, state: Option<&T
         let __idem_witness = #witness;
         let (__idem_incoming, __idem_value) = __idem_last.open();
         #extracted
-        let __idem_run = #body;
-        let __idem_body = #p::body(__idem_witness, __idem_run);
+        let __idem_body = #body;
         #p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body).await
     };
     let block = parts::outer_block(operation, statements);

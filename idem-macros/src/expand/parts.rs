@@ -34,13 +34,8 @@ pub(super) fn borrowed(expr: &Expr) -> TokenStream {
 }
 
 /// The user's body behind what the runtime supplies: the closure that the runtime calls if, and only if, it runs.
-/// `wrap` is the function that the future goes through, `takes` are the statements before the body.
-pub(super) fn body(
-    operation: &Operation,
-    supplied: &[Binding<'_>],
-    takes: &TokenStream,
-    wrap: Option<TokenStream>,
-) -> TokenStream {
+/// `takes` are the statements before the body.
+pub(super) fn body(operation: &Operation, supplied: &[Binding<'_>], takes: &TokenStream) -> TokenStream {
     let p = private(operation);
     let supplies = supplied.iter().map(|binding| {
         let (name, ty, cfgs) = (&binding.name, &binding.param.ty, binding.cfgs());
@@ -52,10 +47,6 @@ pub(super) fn body(
     let body = inner_block(operation);
     let future = quote_spanned! {here_at(operation.func.name())=>
         async move { #edge #takes #body }
-    };
-    let future = match wrap {
-        Some(wrap) => quote_spanned!(here_at(operation.func.name())=> #wrap(#future)),
-        None => future,
     };
     quote_spanned! {here()=>
         move |__idem_supply: &mut #p::Supply| {

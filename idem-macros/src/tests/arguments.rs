@@ -27,6 +27,7 @@ fn every_setting() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "pay",
                             },
                         )
                         .ttl(3600u64)
@@ -84,9 +85,10 @@ fn every_setting() {
                             .await;
                     }
                 };
-                let __idem_run = move |__idem_supply: &mut ::platform::idem::private::Supply| {
-                    ::core::result::Result::Ok(
-                        ::platform::idem::private::body_runs_on_its_own_task(async move {
+                let __idem_body = ::platform::idem::private::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut ::platform::idem::private::Supply| {
+                        ::core::result::Result::Ok(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -106,10 +108,9 @@ fn every_setting() {
                             #[allow(clippy::shadow_same)]
                             let body = body;
                             { body() }
-                        }),
-                    )
-                };
-                let __idem_body = ::platform::idem::private::body(__idem_witness, __idem_run);
+                        })
+                    },
+                );
                 ::platform::idem::private::handle(
                         __idem_operation,
                         __idem_incoming,
@@ -144,6 +145,7 @@ fn readable_errors_for_a_known_state() {
                             file: ::core::file!(),
                             line: ::core::line!(),
                             column: ::core::column!(),
+                            function: "rename",
                         },
                     );
                     __p::inventory::submit! {
@@ -176,9 +178,10 @@ fn readable_errors_for_a_known_state() {
                             .await;
                     }
                 };
-                let __idem_run = move |__idem_supply: &mut __p::Supply| {
-                    ::core::result::Result::Ok(
-                        __p::body_runs_on_its_own_task(async move {
+                let __idem_body = __p::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut __p::Supply| {
+                        ::core::result::Result::Ok(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -200,10 +203,9 @@ fn readable_errors_for_a_known_state() {
                             #[allow(clippy::shadow_same)]
                             let form = form;
                             { body() }
-                        }),
-                    )
-                };
-                let __idem_body = __p::body(__idem_witness, __idem_run);
+                        })
+                    },
+                );
                 __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }

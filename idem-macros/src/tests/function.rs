@@ -19,6 +19,7 @@ fn a_plain_function() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "capture",
                             },
                         )
                         .ttl(604800u64)
@@ -87,6 +88,7 @@ fn a_method() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "settle",
                             },
                         )
                         .payload(__p::PayloadRule::None);

@@ -34,6 +34,7 @@ fn a_handler() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "charge",
                             },
                         )
                         .ttl(86400u64);
@@ -70,10 +71,11 @@ fn a_handler() {
                             .await;
                     }
                 };
-                let __idem_run = move |__idem_supply: &mut __p::Supply| {
-                    let __idem_s0 = __p::supply::<Execution>(__idem_supply)?;
-                    ::core::result::Result::Ok(
-                        __p::body_runs_on_its_own_task(async move {
+                let __idem_body = __p::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut __p::Supply| {
+                        let __idem_s0 = __p::supply::<Execution>(__idem_supply)?;
+                        ::core::result::Result::Ok(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -93,10 +95,9 @@ fn a_handler() {
                             let __idem_value = __idem_value;
                             let Json(mut req) = __idem_value;
                             { body() }
-                        }),
-                    )
-                };
-                let __idem_body = __p::body(__idem_witness, __idem_run);
+                        })
+                    },
+                );
                 __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
@@ -121,6 +122,7 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "stripe_webhook",
                             },
                         )
                         .ttl(3024000u64)
@@ -141,10 +143,11 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                 };
                 let __idem_scope = __p::scope(|_| {});
                 let __idem_key = __p::key(|| { __p::key_part(&(event.id)) });
-                let __idem_run = move |__idem_supply: &mut __p::Supply| {
-                    let __idem_s0 = __p::supply::<Tx<Db>>(__idem_supply)?;
-                    ::core::result::Result::Ok(
-                        __p::body_runs_on_its_own_task(async move {
+                let __idem_body = __p::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut __p::Supply| {
+                        let __idem_s0 = __p::supply::<Tx<Db>>(__idem_supply)?;
+                        ::core::result::Result::Ok(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -160,10 +163,9 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                             let event = event;
                             let _ = &event;
                             { body() }
-                        }),
-                    )
-                };
-                let __idem_body = __p::body(__idem_witness, __idem_run);
+                        })
+                    },
+                );
                 __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }
@@ -186,6 +188,7 @@ fn nothing_but_a_return_type_in_place() {
                                 file: ::core::file!(),
                                 line: ::core::line!(),
                                 column: ::core::column!(),
+                                function: "ping",
                             },
                         )
                         .payload(__p::PayloadRule::None);
@@ -212,9 +215,10 @@ fn nothing_but_a_return_type_in_place() {
                         )
                         .await;
                 }
-                let __idem_run = move |__idem_supply: &mut __p::Supply| {
-                    ::core::result::Result::Ok(
-                        __p::body_runs_on_its_own_task(async move {
+                let __idem_body = __p::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut __p::Supply| {
+                        ::core::result::Result::Ok(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -226,10 +230,9 @@ fn nothing_but_a_return_type_in_place() {
                                 return __idem_return;
                             }
                             { body() }
-                        }),
-                    )
-                };
-                let __idem_body = __p::body(__idem_witness, __idem_run);
+                        })
+                    },
+                );
                 __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
                     .await
             }

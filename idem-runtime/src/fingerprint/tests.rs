@@ -2,6 +2,8 @@ mod fields;
 mod generated;
 mod golden;
 
+use std::collections::HashSet;
+
 use super::*;
 
 const JSON: &str = "application/json";
@@ -180,7 +182,7 @@ fn depth_costs_no_stack() {
     let unclosed = [b"[".as_slice(), b"{\"a\":", b"[{\"a\":"].map(|level| level.repeat(MIB / level.len()));
     for body in unclosed.iter().chain([&nested]) {
         differ(json(body), json([b" ", body.as_slice()].concat()));
-        differ(fields(&["/0/0"], body), json(body));
+        assert_ne!(fields(&["/0/0"], body).digest(), json(body).digest());
     }
     let pointer: &'static str = Box::leak("/0".repeat(MIB / 2).into_boxed_str());
     let pointers: &'static [&'static str] = Box::leak(Box::new([pointer]));
@@ -316,7 +318,16 @@ fn none_is_a_constant() {
 fn rules_do_not_run_into_each_other() {
     let rules =
         [PayloadRule::Whole, PayloadRule::Raw, PayloadRule::Fields(&[]), PayloadRule::Fields(&[""]), PayloadRule::None];
-    all_differ(&rules.map(|rule| fingerprint(rule, &material(JSON, b"{}"))));
+    let digests: HashSet<_> = rules.iter().map(|rule| *fingerprint(*rule, &material(JSON, b"{}")).digest()).collect();
+    assert_eq!(digests.len(), rules.len());
+}
+
+#[test]
+fn case_30_another_rule_counts_as_a_match() {
+    let rules = [PayloadRule::Whole, PayloadRule::Raw, PayloadRule::Fields(&["/a"]), PayloadRule::None];
+    for (a, b) in rules.into_iter().zip(rules.into_iter().skip(1)) {
+        same(fingerprint(a, &material(JSON, b"{}")), fingerprint(b, &material(JSON, b"{}")));
+    }
 }
 
 #[test]

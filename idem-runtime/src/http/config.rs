@@ -13,7 +13,6 @@ pub(crate) struct HttpConfig {
     /// As configured; a fault at `build()` if it is no header name.
     header: Result<HeaderName, String>,
     pub(super) max_request: usize,
-    pub(super) max_response: u64,
     pub(super) read_timeout: Duration,
     pub(super) problem_base: String,
     pub(super) mismatch_status: StatusCode,
@@ -31,7 +30,6 @@ impl Default for HttpConfig {
         Self {
             header: Ok(HeaderName::from_static("idempotency-key")),
             max_request: 1024 * 1024,
-            max_response: 256 * 1024,
             read_timeout: Duration::from_secs(60),
             problem_base: PROBLEM_BASE.to_owned(),
             mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -72,7 +70,6 @@ impl HttpConfig {
 }
 
 /// A stored answer that is about to be shown again: what `authorize_replay` decides on.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Replaying {
     /// The operation.
@@ -81,6 +78,13 @@ pub struct Replaying {
     pub record: RecordId,
     /// The request that asks for it, without its body: headers, URI, and the extensions that layers have added.
     pub request: Parts,
+}
+
+/// Without the request, whose headers carry credentials and the key.
+impl std::fmt::Debug for Replaying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replaying").field("op", &self.op).field("record", &self.record).finish_non_exhaustive()
+    }
 }
 
 /// Settings of the `axum` feature.
@@ -95,13 +99,6 @@ impl Builder {
     /// layer or of axum's `DefaultBodyLimit` holds as well. Default 1 MiB.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.config.http.max_request = bytes;
-        self
-    }
-
-    /// The longest response body in bytes that is stored. A longer one, or a stream, is sent as it is; its retry
-    /// gets 410 `idempotency-result-unavailable` and never runs again. Default 256 KiB.
-    pub fn max_response(mut self, bytes: u64) -> Self {
-        self.config.http.max_response = bytes;
         self
     }
 

@@ -1,12 +1,11 @@
 //! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
-use http::{HeaderName, HeaderValue};
-use std::time::Duration;
+use http::{HeaderName, HeaderValue, request::Parts};
 
 use super::{
     config::Replaying,
@@ -16,14 +15,13 @@ use super::{
 };
 use crate::{
     Runtime,
-    call::Call,
+    call::{Call, KeySource},
     engine::{self, Answer},
     error::{Error, ErrorKind},
-    execution::Execution,
+    execution::{Execution, Supply},
     key::{RecordId, Scope},
     lease::Lease,
     operation::Operation,
-    private::{KeySource, Supply},
     state::Reason,
     store::Outcome,
 };
@@ -38,8 +36,9 @@ pub struct Witness<R>(pub(crate) fn(R) -> Response);
 /// is one (rust-lang/rust#110338). A `dyn` has none.
 pub type Body = Box<dyn FnOnce(&mut Supply) -> Result<BoxFuture<'static, Response>, Error> + Send>;
 
-/// The body as the expansion has it, and how its value becomes a response.
-pub fn body<R, B, F>(Witness(respond): Witness<R>, body: B) -> Body
+/// The body as the expansion has it, with how its value becomes a response. One that is not `Send` is one error here, in
+/// words.
+pub fn body_runs_on_its_own_task<R, B, F>(Witness(respond): Witness<R>, body: B) -> Body
 where
     B: FnOnce(&mut Supply) -> Result<F, Error> + Send + 'static,
     F: Future<Output = R> + Send + 'static,
@@ -68,12 +67,14 @@ pub async fn handle(
     body: Body,
 ) -> Response {
     let runtime = incoming.runtime.clone();
-    match prepare(operation, &incoming, &scope, key).await {
+    let prepared = prepare(operation, &incoming, &scope, key).await;
+    let head = incoming.parts; // without the bytes: the extractor has them, and a waiting request needs no second copy
+    match prepared {
         Prepared::Unprotected => unprotected(&runtime, body).await,
         Prepared::Refused(error) => runtime.problem(&error),
         Prepared::Protected(call) => {
             let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
-            respond(&runtime, &call, incoming, answer).await
+            respond(&runtime, &call, head, answer).await
         }
     }
 }
@@ -95,14 +96,18 @@ pub async fn rejected(
         Prepared::Unprotected => rejection,
         Prepared::Refused(error) => runtime.problem(&error),
         Prepared::Protected(call) => match engine::peek(&runtime, &call).await {
-            Some(answer) => respond(&runtime, &call, incoming, answer).await,
+            Some(answer) => respond(&runtime, &call, incoming.parts, answer).await,
             None => rejection,
         },
     }
 }
 
 async fn prepare(operation: &'static Operation, incoming: &Incoming, scope: &Scope, key: KeySource) -> Prepared {
-    let Received::Bytes(body) = &incoming.content else { return Prepared::Unprotected };
+    let body = match &incoming.content {
+        Received::Bytes(body) => body,
+        Received::Unread => return Prepared::Unprotected,
+        Received::Failed => return Prepared::Refused(Error::new(ErrorKind::Unreadable)), // answered before, by its rejection
+    };
     let record = match identify(operation, incoming, scope, key) {
         Ok(Some(record)) => record,
         Ok(None) => return Prepared::Unprotected,
@@ -166,12 +171,12 @@ fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
     })
 }
 
-async fn respond(runtime: &Runtime, call: &Call, incoming: Incoming, answer: Answer<Response>) -> Response {
+async fn respond(runtime: &Runtime, call: &Call, head: Parts, answer: Answer<Response>) -> Response {
     let error = match answer {
         Answer::Ran { value, recorded: true } => return value,
         Answer::Ran { value, recorded: false } => return with_status(value, "unrecorded"),
         Answer::Refused(error) if !shows_a_result(error.kind()) => error,
-        _ if !may_see(runtime, call, incoming).await => call.error(ErrorKind::ReplayForbidden),
+        _ if !may_see(runtime, call, head).await => call.error(ErrorKind::ReplayForbidden),
         Answer::Refused(error) => error,
         Answer::Replay(stored) => match reply::replay(&stored) {
             Ok(response) => return response,
@@ -189,9 +194,9 @@ fn shows_a_result(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ResultUnavailable | ErrorKind::Expired)
 }
 
-async fn may_see(runtime: &Runtime, call: &Call, incoming: Incoming) -> bool {
+async fn may_see(runtime: &Runtime, call: &Call, request: Parts) -> bool {
     match &runtime.config().http.authorize_replay {
-        Some(ask) => ask(Replaying { op: call.operation.op, record: call.record, request: incoming.parts }).await,
+        Some(ask) => ask(Replaying { op: call.operation.op, record: call.record, request }).await,
         None => true,
     }
 }
@@ -212,7 +217,10 @@ fn with_status(mut response: Response, status: &'static str) -> Response {
 async fn detached(lease: Lease, body: Body) -> Answer<Response> {
     let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
     let task = async move {
-        let Some(execution) = lease.start() else { return Answer::Refused(lease.call().error(ErrorKind::Draining)) };
+        let execution = match lease.start() {
+            Ok(execution) => execution,
+            Err(kind) => return Answer::Refused(lease.call().error(kind)),
+        };
         let (outcome, response) = ended(&lease, execution, body).await;
         engine::settle(lease, outcome, response).await
     };
@@ -225,10 +233,12 @@ async fn detached(lease: Lease, body: Body) -> Answer<Response> {
 
 async fn ended(lease: &Lease, execution: Execution, body: Body) -> (Outcome, Response) {
     let (runtime, call) = (lease.runtime(), lease.call());
-    let http = &runtime.config().http;
     let run = async {
         match body(&mut Supply::new(execution.clone())) {
-            Ok(body) => reply::capture(body.await, &execution, call.operation.client_errors, http).await,
+            Ok(body) => {
+                let response = runtime.in_house_format(body.await);
+                reply::capture(response, &execution, call.operation.client_errors, runtime.config()).await
+            }
             Err(error) => (Outcome::Released(Reason::Status), runtime.problem(&error)),
         }
     };

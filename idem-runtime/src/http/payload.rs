@@ -147,7 +147,7 @@ impl Incoming {
         let media_type = media_type.unwrap_or_default();
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let query = self.parts.uri.query().unwrap_or_default();
-        let parts = split(media_type, body).await;
+        let parts = if rule == PayloadRule::None { None } else { split(media_type, body).await };
         let content = parts.as_deref().map_or(Content::Bytes(body), Content::Parts);
         fingerprint(rule, &Material { path: &path, query, media_type, body: content })
     }

@@ -1,6 +1,6 @@
 //! Problem bodies (RFC 9457): one table from [`ErrorKind`] to what a client sees.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -37,7 +37,8 @@ pub struct Problem {
     /// The record, as 32 hex digits: for support, and for `Runtime::resolve`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// A new key cannot make it happen twice.
+    /// A new key cannot make it happen twice: nothing can have run under this one. False where that is not known, as of
+    /// a retry whose first try may have run.
     pub safe_new_key: bool,
     /// Whether to come back: `same-key`, `new-key`, `never`, or `operator` (a person must settle it first).
     pub retry: &'static str,
@@ -82,9 +83,9 @@ fn row(kind: ErrorKind) -> Row {
         ErrorKind::InDoubt            => ("idempotency-outcome-unknown", 409, "The outcome of the first request is unknown", Some("in_doubt"), "operator", false),
         ErrorKind::ResultUnavailable  => ("idempotency-result-unavailable", 410, "The result was not retained", Some("completed"), "never", false),
         ErrorKind::Expired            => ("idempotency-result-expired", 410, "The result has expired", Some("expired"), "never", false),
-        ErrorKind::Unavailable { .. } => ("idempotency-store-unavailable", 503, "The idempotency store is unavailable", None, "same-key", true),
-        ErrorKind::TooLarge           => ("idempotency-request-too-large", 413, "The request body is too large", None, "never", true),
-        ErrorKind::Unreadable         => ("idempotency-request-unreadable", 400, "The request body could not be read", None, "same-key", true),
+        ErrorKind::Unavailable { .. } => ("idempotency-store-unavailable", 503, "The idempotency store is unavailable", None, "same-key", false),
+        ErrorKind::TooLarge           => ("idempotency-request-too-large", 413, "The request body is too large", None, "never", false),
+        ErrorKind::Unreadable         => ("idempotency-request-unreadable", 400, "The request body could not be read", None, "same-key", false),
         ErrorKind::TimedOut           => ("idempotency-body-timeout", 504, "The operation ran into its time limit", Some("in_doubt"), "operator", false),
         ErrorKind::Panicked           => ("idempotency-body-panicked", 500, "The operation failed", Some("in_doubt"), "operator", false),
         ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
@@ -98,7 +99,7 @@ fn row(kind: ErrorKind) -> Row {
 }
 
 /// The statuses whose problems name the record: those in which somebody may have to look for it.
-const NAMES_THE_RECORD: [u16; 5] = [202, 409, 410, 500, 504];
+const NAMES_THE_RECORD: [u16; 4] = [409, 410, 500, 504];
 
 impl Problem {
     fn new(error: &Error, config: &HttpConfig) -> Self {
@@ -167,14 +168,14 @@ fn detail(error: &Error) -> String {
         ErrorKind::Expired => {
             "The operation was settled; the retry came too late to be answered, and is not run again."
         }
-        ErrorKind::Unavailable { .. } if error.about().body_ran => {
+        ErrorKind::Unavailable { .. } | ErrorKind::Draining if error.about().body_ran => {
             "The operation ran, at least in part. Send the same request with the same key again."
         }
-        ErrorKind::Unavailable { .. } => "Nothing was run. Send the same request with the same key again.",
+        ErrorKind::Unavailable { .. } => "This request was not run. Send it again with the same key.",
         ErrorKind::Draining => "Nothing was run. Send the same request with the same key again.",
         ErrorKind::TimedOut | ErrorKind::Panicked => "It may have taken effect and is not run again by itself.",
-        ErrorKind::TooLarge => "Nothing was run.",
-        ErrorKind::Unreadable => "Nothing was run. Send the whole request with the same key again.",
+        ErrorKind::TooLarge => "This request was not run.",
+        ErrorKind::Unreadable => "This request was not run. Send the whole of it again with the same key.",
         ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
         ErrorKind::InvalidLink => "It may have taken effect and is not run again by itself.",
         ErrorKind::Conflict => "Look at the record again before deciding.",
@@ -194,10 +195,29 @@ impl Runtime {
     }
 }
 
-/// The problem with this crate's defaults. Inside of an annotated handler the runtime's own settings apply.
+/// The problem with this crate's defaults; as the answer of an annotated handler, it gets the runtime's own settings.
+///
+/// Only a body has an error in its hands, so the problem never says that a new key is safe.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
+        let error = self.with(|about| about.body_ran = true);
         let config = HttpConfig::default();
-        Problem::new(&self, &config).into_response(&config)
+        let mut response = Problem::new(&error, &config).into_response(&config);
+        response.extensions_mut().insert(Passed(Arc::new(error)));
+        response
+    }
+}
+
+/// An error that a body has passed on, with its response.
+#[derive(Clone)]
+struct Passed(Arc<Error>);
+
+impl Runtime {
+    /// A body's response as it is, unless it is an error of ours passed on unchanged: that gets this runtime's format.
+    pub(super) fn in_house_format(&self, mut response: Response) -> Response {
+        match response.extensions_mut().remove::<Passed>() {
+            Some(Passed(error)) if response.status() == row(error.kind()).status => self.problem(&error),
+            _ => response,
+        }
     }
 }

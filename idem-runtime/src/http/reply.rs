@@ -11,6 +11,7 @@ use crate::{
     execution::Execution,
     operation::ClientErrors,
     outcome::{Class, Declared, classify},
+    runtime::Config,
     state::Reason,
     store::{Outcome, StoreError, StoreErrorKind, StoredResponse},
 };
@@ -63,7 +64,7 @@ pub(super) async fn capture(
     mut response: Response,
     execution: &Execution,
     client_errors: ClientErrors,
-    config: &HttpConfig,
+    config: &Config,
 ) -> (Outcome, Response) {
     let declared = response.extensions_mut().remove::<Declared>().or_else(|| execution.declared());
     let class = classify(response.status().as_u16(), declared, client_errors);
@@ -81,18 +82,19 @@ pub(super) async fn capture(
     }
 }
 
-async fn store(response: Response, config: &HttpConfig) -> (StoredResponse, Response) {
+async fn store(response: Response, config: &Config) -> (StoredResponse, Response) {
     let (parts, body) = response.into_parts();
-    let headers = encode(&parts.headers, config);
-    let (kept, body) = if parts.status.is_informational() { (None, body) } else { keep(body, config).await };
+    let headers = encode(&parts.headers, &config.http);
+    let (kept, body) =
+        if parts.status.is_informational() { (None, body) } else { keep(body, config.max_response).await };
     let stored = StoredResponse { status: Some(parts.status.as_u16()), headers, body: kept };
     (stored, Response::from_parts(parts, body))
 }
 
 /// Reads a body of known length within the limit. Any other goes on unread: nothing of it is sent before the
 /// outcome is stored.
-async fn keep(body: Body, config: &HttpConfig) -> (Option<Bytes>, Body) {
-    if body.size_hint().exact().is_none_or(|length| length > config.max_response) {
+async fn keep(body: Body, max_response: u64) -> (Option<Bytes>, Body) {
+    if body.size_hint().exact().is_none_or(|length| length > max_response) {
         return (None, body);
     }
     match body.collect().await {

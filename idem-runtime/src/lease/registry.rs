@@ -9,21 +9,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
-use super::Held;
-use crate::store::{Attempt, Finish};
-
-/// An outcome that a dropped lease could not store itself.
-pub(super) struct Left {
-    pub(super) finish: Finish,
-    /// When to stop trying.
-    pub(super) until: Instant,
-    /// The claim's reply was lost, so the claim may still be on its way: a finish that finds nothing is tried again.
-    pub(super) may_not_be_there_yet: bool,
-    /// When the store first said that there is nothing.
-    pub(super) missing_since: Option<Instant>,
-}
+use super::{Held, left::Left};
+use crate::store::Attempt;
 
 /// While the store is down, every claim leaves one of these. More are not kept: at worst, a claim that was granted
 /// without our knowing is then in doubt although its body never ran.
@@ -78,5 +67,13 @@ impl Leases {
         }
         drop(waiting);
         self.somebody_left.notify_one();
+    }
+
+    /// Without a wake-up, which would make the loop a busy one.
+    pub(super) fn leave_again(&self, mut again: Vec<Left>) {
+        let mut waiting = self.left();
+        again.append(&mut waiting);
+        again.truncate(MAX_LEFT);
+        *waiting = again;
     }
 }

@@ -1,14 +1,17 @@
-//! The one task that renews leases and writes down what dropped leases left behind.
+//! The one task that renews leases; `left` is its other half.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Held, Leases, RETRY, Stage};
+use super::{Held, Leases, Stage};
 use crate::{
     state::Reason,
-    store::{Finish, Finished, Outcome, Renewal, Renewed, Store},
+    store::{Outcome, Renewal, Renewed, Store},
 };
 
 pub(crate) struct Ticker {
@@ -25,55 +28,22 @@ pub(crate) struct GivenUp {
 }
 
 impl Ticker {
-    /// Runs until `stop`. Six ticks a lease, so that a body older than a third of its lease is renewed in good time
-    /// and a shorter one never is.
+    /// Runs until `stop`: one loop for renewals, one for what was left, so that a store which is slow to take the one
+    /// does not cost the other.
     pub(crate) async fn run(self) {
-        let every = self.leases.length / 6;
-        loop {
-            // While the store is down they come by the hundreds: one attempt a second is enough for all of them.
-            let backlog = !self.leases.left().is_empty();
-            let stopped = tokio::select! {
-                () = self.stop.cancelled() => true,
-                () = self.leases.somebody_left.notified(), if !backlog => false,
-                () = tokio::time::sleep(if backlog { every.min(RETRY.1) } else { every }) => false,
-            };
-            if stopped {
-                return self.write_what_was_left().await;
-            }
-            // At once: a store that is slow to take outcomes must not cost the others their leases.
-            tokio::join!(self.write_what_was_left(), self.renew());
-        }
+        tokio::join!(self.renew_leases(), self.write_what_is_left());
     }
 
-    async fn write_what_was_left(&self) {
-        let left = std::mem::take(&mut *self.leases.left());
-        if left.is_empty() {
-            return;
-        }
-        let finishes: Vec<Finish> = left.iter().map(|left| left.finish.clone()).collect();
-        let finished = match timeout(self.leases.length / 3, self.store.finish(&finishes)).await {
-            Ok(Ok(finished)) => finished,
-            failed => {
-                tracing::warn!(target: "idem::engine", ?failed, count = left.len(), "dropped leases not written yet, trying again");
-                Vec::new()
+    /// Six ticks a lease, so that a body older than a third of its lease is renewed in good time and a shorter one
+    /// never is.
+    async fn renew_leases(&self) {
+        let every = self.leases.length / 6;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(every) => survive(self.renew()).await,
             }
-        };
-        let now = Instant::now();
-        let mut finished = finished.into_iter();
-        let again = left.into_iter().filter_map(|mut left| {
-            let settled = match finished.next() {
-                Some(Finished::Stored { .. }) => true,
-                // A claim that was under way when its reply was lost shows up within a lease, or never.
-                Some(Finished::Lost) if left.may_not_be_there_yet => {
-                    *left.missing_since.get_or_insert(now) + self.leases.length <= now
-                }
-                Some(Finished::Lost) => true,
-                None => false,
-            };
-            (!settled && now < left.until).then_some(left)
-        });
-        // Not through `leave`, whose wake-up would make this a busy loop.
-        self.leases.left().extend(again);
+        }
     }
 
     async fn renew(&self) {
@@ -114,10 +84,18 @@ impl Ticker {
     }
 }
 
+/// A store that panics costs one tick, not the ticker.
+pub(super) async fn survive(tick: impl Future<Output = ()>) {
+    use futures_util::FutureExt;
+    if std::panic::AssertUnwindSafe(tick).catch_unwind().await.is_err() {
+        tracing::error!(target: "idem::engine", "the store panicked");
+    }
+}
+
 impl Leases {
     /// Shutdown's time is up. What had not started is released; what had is in doubt at once, without waiting for
     /// its lease. A body that ends after all may still store its outcome.
-    pub(crate) async fn give_up(&self, store: &dyn Store) -> GivenUp {
+    pub(crate) async fn give_up(&self, store: &dyn Store, limit: Duration) -> GivenUp {
         self.given_up.store(true, Ordering::Release); // before the look: what is held later sees it
         let (mut given_up, mut finishes) = (GivenUp::default(), Vec::new());
         for held in self.held().values() {
@@ -138,10 +116,13 @@ impl Leases {
             held.cancelled.cancel();
             finishes.push(held.finish(outcome));
         }
-        if !finishes.is_empty()
-            && let Err(error) = store.finish(&finishes).await
-        {
-            tracing::error!(target: "idem::engine", error = &error as &dyn std::error::Error, count = finishes.len(), "bodies still running at shutdown could not be marked; their leases will end");
+        if !finishes.is_empty() {
+            match timeout(limit, store.finish(&finishes)).await {
+                Ok(Ok(_)) => {}
+                failed => {
+                    tracing::error!(target: "idem::engine", ?failed, count = finishes.len(), "bodies still running at shutdown could not be marked; their leases will end");
+                }
+            }
         }
         given_up
     }

@@ -24,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) quarantine: Duration,
     pub(crate) store_timeout: Duration,
     pub(crate) cache_bytes: u64,
+    pub(crate) max_response: u64,
     pub(crate) waiters_per_key: usize,
     pub(crate) waiters: usize,
     pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
@@ -48,6 +49,7 @@ impl Builder {
             quarantine: Duration::from_secs(10 * 60),
             store_timeout: Duration::from_secs(5),
             cache_bytes: 16 * 1024 * 1024,
+            max_response: 256 * 1024,
             waiters_per_key: 100,
             waiters: 1000,
             serves: Box::new(|_| true),
@@ -104,6 +106,14 @@ impl Builder {
         self
     }
 
+    /// The longest answer in bytes that is stored: a response's body, or a function's value as JSON. A longer one, or a
+    /// stream, goes to the first caller as it is; its retry gets 410 `idempotency-result-unavailable` and never runs
+    /// again. Default 256 KiB.
+    pub fn max_response(mut self, bytes: u64) -> Self {
+        self.config.max_response = bytes;
+        self
+    }
+
     /// How many duplicates may wait for one key and in this process; more get 409 at once. Default 100 and 1,000.
     pub fn waiters(mut self, per_key: usize, per_process: usize) -> Self {
         (self.config.waiters_per_key, self.config.waiters) = (per_key, per_process);
@@ -117,7 +127,10 @@ impl Builder {
         self
     }
 
-    /// Checks everything, and starts the runtime. Call it inside of a tokio runtime.
+    /// Checks everything, and starts the runtime.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, which the runtime's own task needs.
     ///
     /// # Errors
     /// Every fault of configuration, annotations and store at once, each with what to do.
@@ -146,6 +159,8 @@ impl Builder {
         check(!(MIN_TTL..=MAX_TTL).contains(&config.ttl), "`ttl` must be 1 s to 3650 days");
         check(!(MIN_LEASE..=MAX_TTL).contains(&config.lease), "`lease` must be at least 1 s");
         check(config.quarantine > MAX_TTL, "`quarantine` must be at most 3650 days");
+        let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);
+        check(wait_too_long, "`in_flight` must wait at most 3650 days");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
         #[cfg(feature = "axum")]
         faults.extend(config.http.faults().into_iter().map(Fault));
@@ -196,8 +211,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// Every reason why a runtime could not be built.
-#[derive(Debug)]
+/// Every reason why a runtime could not be built. Its `Debug` is its `Display`: `main` shows that.
 pub struct BuildError {
     faults: Vec<Fault>,
 }
@@ -214,6 +228,12 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the idempotency runtime cannot start:")?;
         self.faults.iter().try_for_each(|fault| write!(f, "\n  - {fault}"))
+    }
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 

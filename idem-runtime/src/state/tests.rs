@@ -54,7 +54,7 @@ fn done_is_final_until_its_guard_ends() {
     for facts in all_facts().filter(|f| f.state == State::Done) {
         for event in EVENTS {
             let moved = next(&facts, event);
-            let may = matches!(event, Event::Claim { .. }) && facts.guard_over;
+            let may = matches!(event, Event::Claim { .. }) && facts.guard_over && !facts.mine;
             assert_eq!(moved.is_some(), may, "{facts:?} {event:?}");
         }
     }
@@ -135,6 +135,16 @@ fn clause_12_done_replays_then_refuses_then_runs_afresh() {
     for state in [State::InFlight, State::InDoubt] {
         let old = Facts { state, result_over: true, guard_over: true, ..LIVE };
         assert_ne!(claim(&old, false), Verdict::Take, "what is not settled never expires by ttl");
+    }
+}
+
+#[test]
+fn a_late_copy_of_a_claim_takes_nothing() {
+    for facts in all_facts().filter(|f| f.mine) {
+        for rerun in [false, true] {
+            assert_eq!(next(&facts, Event::Claim { rerun }), None, "{facts:?}");
+            assert_ne!(claim(&facts, rerun), Verdict::Take, "{facts:?}");
+        }
     }
 }
 

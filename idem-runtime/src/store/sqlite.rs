@@ -10,7 +10,6 @@ mod verbs;
 
 use std::{
     fmt,
-    panic::resume_unwind,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -140,8 +139,7 @@ impl SqliteStore {
         });
         match task.await {
             Ok(result) => result,
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            Err(error) => Err(StoreError::unavailable(error)), // the runtime shuts down
+            Err(error) => Err(StoreError::unavailable(error)), // it panicked, or the runtime shuts down
         }
     }
 }

@@ -110,6 +110,16 @@ pub enum Claimed {
     Found(Found),
 }
 
+impl Found {
+    /// The same, as it is `by` later: a reply takes its time.
+    pub(crate) fn aged(mut self, by: Duration) -> Self {
+        if let Self::Replay(replay) = &mut self {
+            replay.ttl_left = replay.ttl_left.saturating_sub(by);
+        }
+        self
+    }
+}
+
 impl Claimed {
     /// What stands in the way, if anything does.
     #[must_use]

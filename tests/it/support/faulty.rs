@@ -46,11 +46,16 @@ pub(crate) enum Fault {
     Fails(usize),
     /// It happens after a while.
     Slow(Duration),
+    /// It happens at once, but the reply takes this long.
+    ReplySlow(Duration),
+    /// Claims only: it fails at once, and each happens after all, this much later.
+    Late(Duration),
 }
 
 enum Then {
     Ask,
     AskAndFail,
+    AskAndWait(Duration),
     Fail,
 }
 
@@ -88,6 +93,8 @@ impl Faulty {
                 None => (Then::Ask, None),
                 Some(Fault::Down) => (Then::Fail, None),
                 Some(Fault::Slow(pause)) => (Then::Ask, Some(pause)),
+                Some(Fault::ReplySlow(pause)) => (Then::AskAndWait(pause), None),
+                Some(Fault::Late(_)) => (Then::Fail, None),
                 Some(Fault::Fails(n)) => {
                     told.fault = (n > 1).then_some(Fault::Fails(n - 1));
                     (Then::Fail, None)
@@ -108,6 +115,11 @@ impl Faulty {
         match self.before(verb).await {
             Then::Ask => ask.await,
             Then::Fail => Err(StoreError::unavailable("the test says so")),
+            Then::AskAndWait(pause) => {
+                let answer = ask.await;
+                tokio::time::sleep(pause).await;
+                answer
+            }
             Then::AskAndFail => {
                 ask.await?;
                 Err(StoreError::unavailable("the test lost the reply"))
@@ -119,6 +131,13 @@ impl Faulty {
 #[async_trait::async_trait]
 impl Store for Faulty {
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        if let Some(Fault::Late(by)) = self.verbs.lock().unwrap().get(&Verb::Claim).and_then(|told| told.fault) {
+            let (inner, claims) = (Arc::clone(&self.inner), claims.to_vec());
+            tokio::spawn(async move {
+                tokio::time::sleep(by).await;
+                inner.claim(&claims).await
+            });
+        }
         self.go(Verb::Claim, self.inner.claim(claims)).await
     }
     async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {

@@ -23,7 +23,7 @@ pub(crate) async fn charge(
     Json(payment): Json<Payment>,
 ) -> Result<impl IntoResponse, ApiError> {
     let receipt = gateway.pay(Kind::Charge, tenant, exec.provider_key(), &payment).await?;
-    exec.link("gateway", &receipt.id).await?; // find this operation again by the gateway's id
+    exec.link("gateway", &receipt.id).await?; // recorded with it, for refunds
     Ok(created("/charges", receipt))
 }
 
