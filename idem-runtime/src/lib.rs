@@ -4,6 +4,9 @@
 
 mod cache;
 mod call;
+#[cfg(any(test, feature = "conformance"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "conformance")))]
+pub mod conformance;
 mod engine;
 mod error;
 mod execution;

@@ -1,4 +1,7 @@
 //! What the engine and the stores say to each other: the [`Store`] trait and its vocabulary.
+//!
+//! To bring another database, read `idem_runtime::conformance` (feature `conformance`): how to write a store, with a small
+//! one as an example, and the suite that proves it.
 
 mod error;
 mod memory;
@@ -23,7 +26,7 @@ pub use self::{
 };
 use crate::key::RecordId;
 
-/// Keeps the records. Implement it to bring another database.
+/// Keeps the records. Implement it to bring another database; `idem_runtime::conformance` shows how, and proves it.
 ///
 /// Every verb that takes a slice answers with one entry per item, in order; a batch of one is the normal, quiet
 /// case. Within one slice no record occurs twice.

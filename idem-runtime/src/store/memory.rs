@@ -10,8 +10,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, Resolution,
-    Resolve, Store, StoreError, StoredResponse,
+    Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store,
+    StoreError, StoredResponse,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -32,17 +32,17 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Held {
+pub(super) struct Held {
     fence: i64,
-    records: HashMap<RecordId, Kept>,
+    pub(super) records: HashMap<RecordId, Kept>,
     links: HashMap<RecordId, Vec<Link>>,
     audit: Vec<(RecordId, Fence, State, State, Audit)>,
 }
 
-struct Kept {
-    row: Row,
+pub(super) struct Kept {
+    pub(super) row: Row,
     op: &'static str,
-    response: Option<StoredResponse>,
+    pub(super) response: Option<StoredResponse>,
 }
 
 impl MemoryStore {
@@ -53,7 +53,7 @@ impl MemoryStore {
     }
 
     /// The lock is what makes a verb atomic; time is read under it, so it never runs backwards.
-    fn lock(&self) -> (MutexGuard<'_, Held>, Millis) {
+    pub(super) fn lock(&self) -> (MutexGuard<'_, Held>, Millis) {
         // No verb can panic half way through a change, so a poisoned lock guards sound records.
         let held = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
         (held, Millis(0).plus(self.shared.zero.elapsed()))
@@ -76,15 +76,20 @@ impl Held {
         Fence(self.fence)
     }
 
-    fn look(&self, peek: &Peek, claim: Option<&Claim>, now: Millis) -> Option<Claimed> {
+    pub(super) fn look(&self, peek: &Peek, claim: Option<&Claim>, now: Millis) -> Option<Claimed> {
         let kept = self.records.get(&peek.record)?;
         kept.row.look(peek, claim.map(|claim| claim.attempt), kept.answer(), now)
     }
 
-    fn claim(&mut self, claim: &Claim, now: Millis) -> Claimed {
+    pub(super) fn claim(&mut self, claim: &Claim, now: Millis) -> Claimed {
         if let Some(found) = self.look(&claim.peek(), Some(claim), now) {
             return found;
         }
+        self.take(claim, now)
+    }
+
+    /// Takes the record, whatever it is.
+    pub(super) fn take(&mut self, claim: &Claim, now: Millis) -> Claimed {
         let fence = self.next_fence();
         let before = self.records.get(&claim.record).map(|kept| &kept.row);
         let row = Row::taken(before, claim, fence, now);
@@ -93,23 +98,20 @@ impl Held {
         Claimed::Owner(owned)
     }
 
-    fn finish(&mut self, finish: &Finish, now: Millis) -> Finished {
+    pub(super) fn finish(&mut self, finish: &Finish, now: Millis) -> Finished {
         let Some(kept) = self.records.get_mut(&finish.record) else { return Finished::Lost };
         match kept.row.finish(finish, now) {
             Ending::Lost => return Finished::Lost,
             Ending::Repeated => {}
             Ending::Moved(row) => {
                 kept.row = row;
-                kept.response = match &finish.outcome {
-                    Outcome::Done(response) | Outcome::Rejected(response, _) => Some(response.clone()),
-                    Outcome::Released(_) | Outcome::InDoubt(_) => None,
-                };
+                kept.response = finish.outcome.response().cloned();
             }
         }
         Finished::Stored { ttl_left: kept.row.ttl_left(now) }
     }
 
-    fn renew(&mut self, renewal: &Renewal, lease_until: Millis) -> Renewed {
+    pub(super) fn renew(&mut self, renewal: &Renewal, lease_until: Millis) -> Renewed {
         match self.records.get_mut(&renewal.record) {
             Some(kept) if kept.row.held_by(renewal.attempt) => {
                 kept.row.lease_until = lease_until;
@@ -137,17 +139,14 @@ impl Held {
         Some(row.record(record, String::from(*op), links.collect(), now, wall))
     }
 
-    fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {
+    pub(super) fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {
         let resolved = self.records.get(&resolve.record).and_then(|kept| kept.row.resolved(resolve, now));
         let Some(row) = resolved else { return false };
         let row = Row { fence: self.next_fence(), ..row };
         let Some(kept) = self.records.get_mut(&resolve.record) else { return false };
         self.audit.push((resolve.record, resolve.seen, kept.row.state, row.state, resolve.by.clone()));
         kept.row = row;
-        kept.response = match &resolve.to {
-            Resolution::Complete(response) => Some(response.clone()),
-            Resolution::Void | Resolution::Release => None,
-        };
+        kept.response = resolve.to.response().cloned();
         true
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::{Attempt, Fence, StoredResponse};
 use crate::{
     key::RecordId,
-    state::{Reason, State},
+    state::{Event, Reason, State},
 };
 
 /// An operator's decision.
@@ -33,6 +33,26 @@ pub enum Resolution {
     Void,
     /// It did not happen; the next retry runs.
     Release,
+}
+
+impl Resolution {
+    /// What this decision asks of [`state::next`](crate::state::next).
+    #[must_use]
+    pub fn event(&self) -> Event {
+        match self {
+            Self::Complete(_) | Self::Void => Event::ResolveDone,
+            Self::Release => Event::ResolveReleased,
+        }
+    }
+
+    /// The answer to keep; `None` if the record is to keep none.
+    #[must_use]
+    pub fn response(&self) -> Option<&StoredResponse> {
+        match self {
+            Self::Complete(response) => Some(response),
+            Self::Void | Self::Release => None,
+        }
+    }
 }
 
 /// Who settled a record, and why. Kept with the record's history.
@@ -74,4 +94,27 @@ pub struct Record {
     pub expires_at: SystemTime,
     /// What providers call it, oldest first: (provider, id), of the current epoch.
     pub links: Vec<(String, String)>,
+}
+
+impl Record {
+    /// A record's first run, begun at the epoch of the wall clock under a lease that is over. A store sets the fields
+    /// that it knows better.
+    #[must_use]
+    pub fn new(id: RecordId, op: impl Into<String>, state: State, fence: Fence, attempt: Attempt) -> Self {
+        Self {
+            id,
+            op: op.into(),
+            state,
+            reason: None,
+            fence,
+            attempt,
+            attempts: 1,
+            epoch: 0,
+            created_at: SystemTime::UNIX_EPOCH,
+            age: Duration::ZERO,
+            lease_left: Duration::ZERO,
+            expires_at: SystemTime::UNIX_EPOCH,
+            links: Vec::new(),
+        }
+    }
 }

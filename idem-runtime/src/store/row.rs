@@ -3,13 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use super::{
-    Attempt, Claim, Claimed, Fence, Finish, Found, Outcome, Owned, Peek, Record, Replay, Resolution, Resolve,
-    StoredResponse,
+    Attempt, Claim, Claimed, Fence, Finish, Found, Outcome, Owned, Peek, Record, Replay, Resolve, StoredResponse,
 };
 use crate::{
     fingerprint::Fingerprint,
     key::RecordId,
-    state::{self, Event, Facts, Reason, State, Verdict},
+    state::{self, Facts, Reason, State, Verdict},
 };
 
 /// How long a released record is kept at most: it protects nothing any more.
@@ -124,13 +123,7 @@ impl Row {
     /// What the end of an attempt's run makes of this row.
     pub(super) fn finish(&self, finish: &Finish, now: Millis) -> Ending {
         let mine = finish.attempt == self.attempt;
-        let event = match finish.outcome {
-            Outcome::Done(_) => Event::Complete,
-            Outcome::Rejected(..) => Event::Reject,
-            Outcome::Released(_) => Event::Release,
-            Outcome::InDoubt(_) => Event::Hold,
-        };
-        let Some(state) = state::next(&Facts { mine, ..self.facts(now) }, event) else {
+        let Some(state) = state::next(&Facts { mine, ..self.facts(now) }, finish.outcome.event()) else {
             return if mine && self.state == finish.outcome.state() { Ending::Repeated } else { Ending::Lost };
         };
         let mut row = Self { state, reason: finish.outcome.reason(), ..self.clone() };
@@ -162,12 +155,8 @@ impl Row {
         if self.fence != resolve.seen {
             return None;
         }
-        let event = match resolve.to {
-            Resolution::Complete(_) | Resolution::Void => Event::ResolveDone,
-            Resolution::Release => Event::ResolveReleased,
-        };
         let quarantine_over = self.lease_until.plus(resolve.quarantine) <= now;
-        let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, event)?;
+        let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, resolve.to.event())?;
         let mut row = Self { state, reason: Some(Reason::Operator), attempt: Attempt::random(), ..self.clone() };
         if state == State::Done {
             row.grant_windows(now);

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     fingerprint::Fingerprint,
     key::RecordId,
-    state::{Reason, State},
+    state::{Event, Reason, State},
 };
 
 /// The random id of one run: the owner's token. Every write of an owner is compared with it.
@@ -16,7 +16,10 @@ use crate::{
 pub struct Attempt(Uuid);
 
 impl Attempt {
-    pub(crate) fn random() -> Self {
+    /// A new one, which nobody can guess. The engine draws it before it claims; a store draws one where a decision fences
+    /// the old attempt off.
+    #[must_use]
+    pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
 
@@ -207,6 +210,26 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// What this outcome asks of [`state::next`](crate::state::next).
+    #[must_use]
+    pub fn event(&self) -> Event {
+        match self {
+            Self::Done(_) => Event::Complete,
+            Self::Rejected(..) => Event::Reject,
+            Self::Released(_) => Event::Release,
+            Self::InDoubt(_) => Event::Hold,
+        }
+    }
+
+    /// The answer to keep; `None` if the record is to keep none.
+    #[must_use]
+    pub fn response(&self) -> Option<&StoredResponse> {
+        match self {
+            Self::Done(response) | Self::Rejected(response, _) => Some(response),
+            Self::Released(_) | Self::InDoubt(_) => None,
+        }
+    }
+
     /// The state this outcome leads to.
     #[must_use]
     pub fn state(&self) -> State {

@@ -11,12 +11,10 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOp
 use tempfile::TempDir;
 
 use super::{SqliteStore, connect};
-use crate::store::{
-    StoreErrorKind,
-    tests::{Clock, conformance},
-};
+use crate::{conformance::Clock, store::StoreErrorKind, store_conformance};
 
-conformance!(fresh, ());
+store_conformance!(fresh);
+store_conformance!(timed fresh_with_clock);
 
 /// A folder with a database file.
 struct Place {
@@ -86,9 +84,14 @@ impl Clock for Shifted {
     }
 }
 
-async fn fresh() -> (Place, SqliteStore, Shifted) {
+async fn fresh() -> (Place, SqliteStore) {
     let place = Place::new();
     let store = place.migrated().await;
+    (place, store)
+}
+
+async fn fresh_with_clock() -> (Place, SqliteStore, Shifted) {
+    let (place, store) = fresh().await;
     let clock = Shifted(place.file());
     (place, store, clock)
 }

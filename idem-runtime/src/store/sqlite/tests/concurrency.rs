@@ -10,11 +10,9 @@ use std::{
 
 use super::*;
 use crate::{
+    conformance::steps::{claim, find, finish, found, own, payload, record, reply, retry, run},
     state::{Reason, State},
-    store::{
-        Claim, Claimed, Finish, Finished, Found, Outcome, Store,
-        tests::{claim, find, finish, found, own, payload, record, reply, retry, run},
-    },
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Store},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::{
+    conformance::steps::{LEASE, claim, find, finish, found, own, payload, record, reply, resolve, retry, run},
     state::Reason,
-    store::{
-        Claim, Claimed, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store,
-        tests::{LEASE, claim, find, finish, found, own, payload, record, reply, resolve, retry, run},
-    },
+    store::{Claim, Claimed, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store},
 };
 
 #[tokio::test]

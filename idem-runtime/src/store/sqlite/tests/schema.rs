@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::store::{
-    Claim, Store,
-    tests::{claim, own},
+use crate::{
+    conformance::steps::{claim, own},
+    store::{Claim, Store},
 };
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
 
 use super::*;
-use crate::store::{
-    Store, StoreError,
-    tests::{claim, own},
+use crate::{
+    conformance::steps::{claim, own},
+    store::{Store, StoreError},
 };
 
 #[track_caller]

@@ -1,8 +1,9 @@
 //! Ends of runs, and their leases.
 
-use super::*;
+use super::{steps::*, *};
 
-pub(crate) async fn done_is_replayed_byte_for_byte(store: &dyn Store) {
+/// An answer comes back as it was stored, every time; catches a store that forgets it, or takes its bytes for text.
+pub async fn done_is_replayed_byte_for_byte(store: &dyn Store) {
     let response = StoredResponse {
         status: Some(402),
         headers: Bytes::from_static(b"\x00\xff headers"),
@@ -26,20 +27,23 @@ fn about(left: Duration, whole: Duration) -> bool {
     left <= whole && left + Duration::from_secs(5) > whole
 }
 
-pub(crate) async fn an_empty_body_is_kept(store: &dyn Store) {
+/// An empty body is a body; catches a store that keeps it as none.
+pub async fn an_empty_body_is_kept(store: &dyn Store) {
     let response = StoredResponse { status: Some(204), headers: Bytes::new(), body: Some(Bytes::new()) };
     run(store, "a", Outcome::Done(response.clone())).await;
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == response);
 }
 
-pub(crate) async fn a_body_that_is_not_kept_leaves_its_status(store: &dyn Store) {
+/// A body that was not retained leaves the note that there was one; catches a store that replays an empty one.
+pub async fn a_body_that_is_not_kept_leaves_its_status(store: &dyn Store) {
     run(store, "a", Outcome::Done(StoredResponse { body: None, ..reply("") })).await;
     found!(retry(store, "a").await, Claimed::Found(Found::NotRetained { status: Some(201) }));
     run(store, "b", Outcome::Done(StoredResponse { status: None, body: None, ..reply("") })).await;
     found!(retry(store, "b").await, Claimed::Found(Found::NotRetained { status: None }));
 }
 
-pub(crate) async fn a_plain_value_has_no_status(store: &dyn Store) {
+/// The value of a plain function has no status; catches a store that makes one up.
+pub async fn a_plain_value_has_no_status(store: &dyn Store) {
     let value = StoredResponse { status: None, headers: Bytes::new(), body: Some("42".into()) };
     run(store, "a", Outcome::Done(value.clone())).await;
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == value);
@@ -54,7 +58,9 @@ fn every_outcome() -> [Outcome; 4] {
     ]
 }
 
-pub(crate) async fn a_finish_sent_again_is_stored(store: &dyn Store) {
+/// A finish whose reply was lost succeeds again and changes nothing; catches a store that fences an owner off by its
+/// own earlier finish.
+pub async fn a_finish_sent_again_is_stored(store: &dyn Store) {
     for (key, outcome) in ["done", "rejected", "released", "in-doubt"].into_iter().zip(every_outcome()) {
         let claim = run(store, key, outcome.clone()).await;
         let before = find(store, key).await;
@@ -66,7 +72,8 @@ pub(crate) async fn a_finish_sent_again_is_stored(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn another_end_by_the_same_attempt_is_lost(store: &dyn Store) {
+/// An attempt ends once; catches a store that lets an owner change its answer.
+pub async fn another_end_by_the_same_attempt_is_lost(store: &dyn Store) {
     let claim = run(store, "a", Outcome::Done(reply("first"))).await;
     for outcome in every_outcome().into_iter().skip(1) {
         assert_eq!(finish(store, &claim, outcome).await, Finished::Lost);
@@ -74,10 +81,12 @@ pub(crate) async fn another_end_by_the_same_attempt_is_lost(store: &dyn Store) {
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("first"));
     let claim = run(store, "b", Outcome::Released(Reason::Status)).await;
     assert_eq!(finish(store, &claim, Outcome::Done(reply("x"))).await, Finished::Lost);
-    own(store, &super::claim("b")).await;
+    own(store, &steps::claim("b")).await;
 }
 
-pub(crate) async fn another_attempt_finishes_nothing(store: &dyn Store) {
+/// Only the record's attempt may end the run; catches a completion that is not fenced, or that makes the record it
+/// misses.
+pub async fn another_attempt_finishes_nothing(store: &dyn Store) {
     own(store, &claim("a")).await;
     for outcome in every_outcome() {
         assert_eq!(finish(store, &claim("a"), outcome.clone()).await, Finished::Lost);
@@ -87,7 +96,8 @@ pub(crate) async fn another_attempt_finishes_nothing(store: &dyn Store) {
     assert!(store.find(record("absent")).await.unwrap().is_none());
 }
 
-pub(crate) async fn a_lost_record_does_not_fail_its_neighbours(store: &dyn Store) {
+/// One lost finish in a slice leaves the others stored; catches a store that rolls the whole slice back.
+pub async fn a_lost_record_does_not_fail_its_neighbours(store: &dyn Store) {
     let claims = [claim("a"), claim("b"), claim("c")];
     store.claim(&claims).await.unwrap();
     let finishes: Vec<Finish> = [claims[0].attempt, Attempt::random(), claims[2].attempt]
@@ -102,7 +112,9 @@ pub(crate) async fn a_lost_record_does_not_fail_its_neighbours(store: &dyn Store
     found!(retry(store, "c").await, Claimed::Found(Found::Replay(_)));
 }
 
-pub(crate) async fn a_rejection_is_replayed_to_the_same_payload_only(store: &dyn Store) {
+/// A kept client error is replayed to its payload, and a corrected one runs; catches a store that treats it as final,
+/// or that compares no fingerprint.
+pub async fn a_rejection_is_replayed_to_the_same_payload_only(store: &dyn Store) {
     let keep = Duration::from_secs(30);
     let claim = claim("a");
     own(store, &claim).await;
@@ -111,13 +123,15 @@ pub(crate) async fn a_rejection_is_replayed_to_the_same_payload_only(store: &dyn
     let replay = found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) => replay);
     assert!(!replay.is_final, "a corrected payload may still run");
     assert!(about(replay.ttl_left, keep), "{:?}", replay.ttl_left);
-    let corrected = Claim { fingerprint: payload(2), ..super::claim("a") };
+    let corrected = Claim { fingerprint: payload(2), ..steps::claim("a") };
     let owned = own(store, &corrected).await;
     assert_eq!((owned.attempts, owned.epoch), (2, 1));
     found!(retry(store, "a").await, Claimed::Found(Found::Mismatch));
 }
 
-pub(crate) async fn a_released_key_starts_afresh(store: &dyn Store) {
+/// A released record belongs to whoever comes next, with any payload and in a new epoch; catches a store that still
+/// binds the old payload or lets the old attempt write.
+pub async fn a_released_key_starts_afresh(store: &dyn Store) {
     let first = claim("a");
     let owned = own(store, &first).await;
     found!(finish(store, &first, Outcome::Released(Reason::Status)).await, Finished::Stored { .. });
@@ -131,7 +145,9 @@ pub(crate) async fn a_released_key_starts_afresh(store: &dyn Store) {
     assert_eq!(finish(store, &first, Outcome::Done(reply("x"))).await, Finished::Lost);
 }
 
-pub(crate) async fn in_doubt_holds(store: &dyn Store) {
+/// What is in doubt is not run again by itself, and its reason is kept; catches a store that takes a doubt for a
+/// release.
+pub async fn in_doubt_holds(store: &dyn Store) {
     let reasons = [
         Reason::Status,
         Reason::Panic,
@@ -153,10 +169,12 @@ pub(crate) async fn in_doubt_holds(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn t11_a_late_end_settles_what_its_own_attempt_left_in_doubt(store: &dyn Store) {
+/// The attempt that left a doubt may still settle it, and nobody else's may; catches a store that ends only what is in
+/// flight, or that does not fence the end of a doubt.
+pub async fn a_late_end_settles_what_its_own_attempt_left_in_doubt(store: &dyn Store) {
     for (key, outcome) in ["done", "rejected", "released"].into_iter().zip(every_outcome()) {
         let claim = run(store, key, Outcome::InDoubt(Reason::Store)).await;
-        assert_eq!(finish(store, &super::claim(key), outcome.clone()).await, Finished::Lost, "of another attempt");
+        assert_eq!(finish(store, &steps::claim(key), outcome.clone()).await, Finished::Lost, "of another attempt");
         found!(finish(store, &claim, outcome.clone()).await, Finished::Stored { .. });
         let found = find(store, key).await;
         assert_eq!((found.state, found.reason), (outcome.state(), outcome.reason()));
@@ -165,7 +183,9 @@ pub(crate) async fn t11_a_late_end_settles_what_its_own_attempt_left_in_doubt(st
     own(store, &claim("released")).await;
 }
 
-pub(crate) async fn a_lease_is_renewed_until_the_run_ends(store: &dyn Store) {
+/// Only the attempt that still runs may prolong its lease; catches a renewal that is not fenced, or that wakes what has
+/// ended.
+pub async fn a_lease_is_renewed_until_the_run_ends(store: &dyn Store) {
     let claims = [claim("held"), claim("foreign"), claim("done"), claim("in-doubt")];
     store.claim(&claims).await.unwrap();
     finish(store, &claims[2], Outcome::Done(reply("x"))).await;

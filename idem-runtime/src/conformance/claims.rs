@@ -1,8 +1,9 @@
 //! Claims and peeks.
 
-use super::*;
+use super::{steps::*, *};
 
-pub(crate) async fn first_claim_owns(store: &dyn Store) {
+/// The first claim of a record owns it, and fences grow across records; catches a store that counts fences per record.
+pub async fn first_claim_owns(store: &dyn Store) {
     let first = own(store, &claim("a")).await;
     assert_eq!((first.attempts, first.epoch), (1, 0));
     let other = own(store, &claim("b")).await;
@@ -10,7 +11,9 @@ pub(crate) async fn first_claim_owns(store: &dyn Store) {
     assert!(other.fence > first.fence);
 }
 
-pub(crate) async fn second_claim_is_in_flight(store: &dyn Store) {
+/// While one attempt runs, another is told so and writes nothing, not even with `rerun`; catches a store that hands a
+/// live lease to the next who asks.
+pub async fn second_claim_is_in_flight(store: &dyn Store) {
     let owned = own(store, &claim("a")).await;
     found!(retry(store, "a").await, Claimed::Found(Found::InFlight { age }) if age < LEASE);
     let rerun = Claim { rerun: true, ..claim("a") };
@@ -19,7 +22,9 @@ pub(crate) async fn second_claim_is_in_flight(store: &dyn Store) {
     assert_eq!((found.fence, found.attempts), (owned.fence, 1), "a refused claim writes nothing");
 }
 
-pub(crate) async fn scenario_53_a_claim_sent_again_is_still_the_owners(store: &dyn Store) {
+/// A claim whose reply was lost is granted again, as the same attempt; catches a store that shuts an owner out of its
+/// own record.
+pub async fn a_claim_sent_again_is_still_the_owners(store: &dyn Store) {
     let claim = claim("a");
     let first = own(store, &claim).await;
     assert_eq!(own(store, &claim).await, first);
@@ -28,7 +33,9 @@ pub(crate) async fn scenario_53_a_claim_sent_again_is_still_the_owners(store: &d
     found!(claim_one(store, &claim).await, Claimed::Found(Found::Replay(_)));
 }
 
-pub(crate) async fn clause_03_a_mismatch_is_told_before_anything_else(store: &dyn Store) {
+/// Another payload is a mismatch in every state that binds one; catches a store that compares no fingerprint, and so
+/// gives one payload's answer to another.
+pub async fn a_mismatch_is_told_before_anything_else(store: &dyn Store) {
     own(store, &claim("in-flight")).await;
     run(store, "done", Outcome::Done(reply("x"))).await;
     run(store, "in-doubt", Outcome::InDoubt(Reason::Panic)).await;
@@ -38,14 +45,18 @@ pub(crate) async fn clause_03_a_mismatch_is_told_before_anything_else(store: &dy
     }
 }
 
-pub(crate) async fn digests_of_another_algorithm_are_not_compared(store: &dyn Store) {
+/// A fingerprint of another algorithm counts as a match, and the algorithm is kept; catches a store that compares
+/// digests without [`Fingerprint::matches`].
+pub async fn digests_of_another_algorithm_are_not_compared(store: &dyn Store) {
     run(store, "a", Outcome::Done(reply("x"))).await;
     let newer = Claim { fingerprint: Fingerprint::from_parts(2, [7; 32]), ..claim("a") };
     let replay = found!(claim_one(store, &newer).await, Claimed::Found(Found::Replay(replay)) => replay);
     assert_eq!((replay.fingerprint.algorithm(), replay.fingerprint.digest()), (1, &[1; 32]), "of what was answered");
 }
 
-pub(crate) async fn a_slice_is_answered_in_order(store: &dyn Store) {
+/// A slice is answered item by item, in order; catches a store that sorts a slice, or answers what it wrote before what
+/// it refused.
+pub async fn a_slice_is_answered_in_order(store: &dyn Store) {
     own(store, &claim("in-flight")).await;
     run(store, "done", Outcome::Done(reply("x"))).await;
     run(store, "in-doubt", Outcome::InDoubt(Reason::Timeout)).await;
@@ -71,21 +82,12 @@ async fn find_attempt(store: &dyn Store, claim: &Claim) -> Attempt {
     store.find(claim.record).await.unwrap().unwrap().attempt
 }
 
-pub(crate) async fn scenario_10_one_of_many_claims_wins(store: &dyn Store) {
-    let claims: Vec<Claim> = (0..20).map(|_| claim("a")).collect();
-    let claimed = futures_util::future::join_all(claims.iter().map(|claim| claim_one(store, claim))).await;
-    let winners: Vec<_> =
-        claims.iter().zip(&claimed).filter(|(_, claimed)| matches!(claimed, Claimed::Owner(_))).collect();
-    assert_eq!(winners.len(), 1, "{claimed:?}");
-    assert_eq!(find(store, "a").await.attempt, winners[0].0.attempt);
-    assert_eq!(claimed.iter().filter(|claimed| matches!(claimed, Claimed::Found(Found::InFlight { .. }))).count(), 19);
-}
-
 fn peek(key: &str) -> Peek {
     claim(key).peek()
 }
 
-pub(crate) async fn peek_finds_what_a_claim_would(store: &dyn Store) {
+/// A peek says what a claim would be told; catches a store whose two looks differ.
+pub async fn peek_finds_what_a_claim_would(store: &dyn Store) {
     own(store, &claim("in-flight")).await;
     run(store, "done", Outcome::Done(reply("x"))).await;
     run(store, "released", Outcome::Released(Reason::Status)).await;
@@ -102,7 +104,8 @@ pub(crate) async fn peek_finds_what_a_claim_would(store: &dyn Store) {
     found!(mismatch, Some(Found::Mismatch));
 }
 
-pub(crate) async fn peek_takes_nothing(store: &dyn Store) {
+/// A peek writes nothing; catches a store that makes a record by looking for it.
+pub async fn peek_takes_nothing(store: &dyn Store) {
     found!(store.peek(&[peek("a")]).await.unwrap().as_slice(), [None]);
     assert!(store.find(record("a")).await.unwrap().is_none());
     let owned = own(store, &claim("a")).await;

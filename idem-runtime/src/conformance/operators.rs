@@ -1,8 +1,10 @@
 //! What operators see and do.
 
-use super::*;
+use super::{steps::*, *};
 
-pub(crate) async fn find_shows_the_record(store: &dyn Store) {
+/// An operator sees the record as it stands, in the wall clock's time; catches a store that shows its own clock's zero
+/// or units.
+pub async fn find_shows_the_record(store: &dyn Store) {
     assert!(store.find(record("a")).await.unwrap().is_none());
     let claim = claim("a");
     let owned = own(store, &claim).await;
@@ -28,7 +30,8 @@ fn names(ids: &[&str]) -> Vec<(String, String)> {
     ids.iter().map(|id| (String::from("stripe"), String::from(*id))).collect()
 }
 
-pub(crate) async fn links_are_kept_once_and_in_order(store: &dyn Store) {
+/// Provider ids are kept once, oldest first, whoever sends them; catches a store that fences evidence off or sorts it.
+pub async fn links_are_kept_once_and_in_order(store: &dyn Store) {
     let (claim, other) = (claim("a"), claim("b"));
     own(store, &claim).await;
     own(store, &other).await;
@@ -38,11 +41,12 @@ pub(crate) async fn links_are_kept_once_and_in_order(store: &dyn Store) {
     assert_eq!(find(store, "b").await.links, names(&["ch_2"]), "one id may belong to several operations");
     // Not fenced: what a run that has lost its record did is evidence all the same.
     let late = Link { attempt: Attempt::random(), ..link(&claim, 0, "ch_late") };
-    store.link(&[late, link(&super::claim("absent"), 0, "ch_3")]).await.unwrap();
+    store.link(&[late, link(&steps::claim("absent"), 0, "ch_3")]).await.unwrap();
     assert_eq!(find(store, "a").await.links.len(), 4);
 }
 
-pub(crate) async fn links_belong_to_their_epoch(store: &dyn Store) {
+/// A key that starts afresh shows no ids of its earlier life; catches a store that keeps links by record alone.
+pub async fn links_belong_to_their_epoch(store: &dyn Store) {
     let first = claim("a");
     own(store, &first).await;
     store.link(&[link(&first, 0, "old"), link(&first, 0, "both")]).await.unwrap();
@@ -57,7 +61,9 @@ pub(crate) async fn links_belong_to_their_epoch(store: &dyn Store) {
     assert_eq!(links, names(&["both", "new"]));
 }
 
-pub(crate) async fn resolve_compares_the_fence(store: &dyn Store) {
+/// A decision counts only if nothing happened since the operator looked; catches a store that does not compare the
+/// fence, or does not move it.
+pub async fn resolve_compares_the_fence(store: &dyn Store) {
     run(store, "a", Outcome::InDoubt(Reason::Panic)).await;
     let seen = find(store, "a").await.fence;
     for stale in [Fence(seen.0 - 1), Fence(seen.0 + 1)] {
@@ -70,7 +76,8 @@ pub(crate) async fn resolve_compares_the_fence(store: &dyn Store) {
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("x"));
 }
 
-pub(crate) async fn resolve_leaves_a_live_run_alone(store: &dyn Store) {
+/// Nobody settles a record under a live lease or one that is done; catches a store that overwrites them.
+pub async fn resolve_leaves_a_live_run_alone(store: &dyn Store) {
     let claim = claim("live");
     let live = own(store, &claim).await.fence;
     run(store, "done", Outcome::Done(reply("x"))).await;
@@ -83,7 +90,9 @@ pub(crate) async fn resolve_leaves_a_live_run_alone(store: &dyn Store) {
     found!(retry(store, "done").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("x"));
 }
 
-pub(crate) async fn resolve_completes(store: &dyn Store) {
+/// A completed doubt replays the operator's answer and shuts its old attempt out; catches a store that settles without
+/// changing the attempt.
+pub async fn resolve_completes(store: &dyn Store) {
     let claim = run(store, "a", Outcome::InDoubt(Reason::Timeout)).await;
     let seen = find(store, "a").await.fence;
     assert!(resolve(store, "a", seen, Resolution::Complete(reply("settled"))).await);
@@ -99,7 +108,8 @@ pub(crate) async fn resolve_completes(store: &dyn Store) {
     assert!(replay.is_final);
 }
 
-pub(crate) async fn resolve_voids(store: &dyn Store) {
+/// A voided record neither answers nor runs; catches a store that takes a missing answer for a free record.
+pub async fn resolve_voids(store: &dyn Store) {
     run(store, "a", Outcome::InDoubt(Reason::Panic)).await;
     let seen = find(store, "a").await.fence;
     assert!(resolve(store, "a", seen, Resolution::Void).await);
@@ -108,12 +118,14 @@ pub(crate) async fn resolve_voids(store: &dyn Store) {
     assert_eq!((found.state, found.reason), (State::Done, Some(Reason::Operator)));
 }
 
-pub(crate) async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store) {
+/// A doubt is released at once only if its body surely ended; catches a store that ignores the quarantine, or the
+/// reason.
+pub async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store) {
     let claim = run(store, "status", Outcome::InDoubt(Reason::Status)).await;
     let seen = find(store, "status").await.fence;
     assert!(resolve(store, "status", seen, Resolution::Release).await);
     assert_eq!(find(store, "status").await.state, State::Released);
-    let owned = own(store, &super::claim("status")).await;
+    let owned = own(store, &steps::claim("status")).await;
     assert_eq!((owned.attempts, owned.epoch), (2, 1));
     assert_eq!(finish(store, &claim, Outcome::Done(reply("x"))).await, Finished::Lost);
 

@@ -1,0 +1,167 @@
+#![doc = include_str!("docs/store.md")]
+// A case fails by panicking: that is how a test says what it found.
+#![allow(clippy::unwrap_used, reason = "see above")]
+
+pub mod claims;
+pub mod finishes;
+pub mod operators;
+pub mod races;
+pub(crate) mod steps;
+pub mod windows;
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    fingerprint::Fingerprint,
+    key::{Key, RecordId, Scope},
+    state::{Reason, State},
+    store::{
+        Attempt, Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record, Renewal,
+        Renewed, Resolution, Resolve, Store, StoredResponse,
+    },
+};
+
+/// Moves a store's time, for the cases in [`windows`]. A store that reads its time from a database moves its records
+/// back instead.
+#[async_trait::async_trait]
+pub trait Clock: Send + Sync {
+    /// Lets `by` pass for every record.
+    async fn pass(&self, by: Duration);
+}
+
+/// Makes one `#[tokio::test]` of each case, with a fresh store for each.
+///
+/// `store_conformance!(new_store)` takes the path of an `async fn() -> (guard, store)`; the guard (a folder, a
+/// database of the test's own, or `()`) is dropped after the case. `store_conformance!(timed new_store_with_clock)`
+/// adds the cases in [`windows`](crate::conformance::windows), for a store whose time can be moved; its constructor
+/// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
+/// runtime.
+///
+/// The crate that calls it needs `tokio` with the features `macros` and `rt-multi-thread`: the
+/// [`races`](crate::conformance::races) run on several threads.
+///
+/// ```no_run
+/// use idem_runtime::{MemoryStore, store_conformance};
+///
+/// async fn new_store() -> ((), MemoryStore) {
+///     ((), MemoryStore::volatile())
+/// }
+///
+/// store_conformance!(new_store);
+/// ```
+#[macro_export]
+#[cfg_attr(docsrs, doc(cfg(feature = "conformance")))]
+macro_rules! store_conformance {
+    (timed $fresh:path) => {
+        $crate::__store_cases! { timed $crate::__store_test, $fresh }
+    };
+    ($fresh:path) => {
+        $crate::__store_cases! { plain $crate::__store_test, $fresh }
+    };
+}
+
+/// The one list of all cases. Calls `$each! { kind $with, group: case.. }` for each group.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_cases {
+    (plain $each:path, $with:path) => {
+        $each! { plain $with, claims:
+            first_claim_owns
+            second_claim_is_in_flight
+            a_claim_sent_again_is_still_the_owners
+            a_mismatch_is_told_before_anything_else
+            digests_of_another_algorithm_are_not_compared
+            a_slice_is_answered_in_order
+            peek_finds_what_a_claim_would
+            peek_takes_nothing
+        }
+        $each! { plain $with, finishes:
+            done_is_replayed_byte_for_byte
+            an_empty_body_is_kept
+            a_body_that_is_not_kept_leaves_its_status
+            a_plain_value_has_no_status
+            a_finish_sent_again_is_stored
+            another_end_by_the_same_attempt_is_lost
+            another_attempt_finishes_nothing
+            a_lost_record_does_not_fail_its_neighbours
+            a_rejection_is_replayed_to_the_same_payload_only
+            a_released_key_starts_afresh
+            in_doubt_holds
+            a_late_end_settles_what_its_own_attempt_left_in_doubt
+            a_lease_is_renewed_until_the_run_ends
+        }
+        $each! { plain $with, operators:
+            find_shows_the_record
+            links_are_kept_once_and_in_order
+            links_belong_to_their_epoch
+            resolve_compares_the_fence
+            resolve_leaves_a_live_run_alone
+            resolve_completes
+            resolve_voids
+            resolve_releases_what_has_ended_by_its_own_report
+        }
+        $each! { race $with, races:
+            one_of_many_claims_wins
+            one_of_many_takes_a_released_record
+            slices_share_their_records_between_them
+            a_retry_meets_the_run_or_its_whole_answer
+            one_of_two_attempts_ends_the_run
+            one_of_two_ends_by_one_attempt_counts
+            a_lease_is_renewed_or_taken_over
+            a_late_owner_ends_its_run_or_is_taken_over
+            an_operator_or_the_owner_settles_a_doubt
+            one_of_two_operators_decides
+        }
+    };
+    (timed $each:path, $with:path) => {
+        $each! { timed $with, windows:
+            an_expired_lease_is_in_doubt
+            a_late_owner_completes_if_nobody_took_over
+            a_rerun_takes_over_an_expired_lease
+            an_answer_is_replayed_then_refused_then_runs_afresh
+            one_of_many_runs_an_expired_record_afresh
+            a_rejection_lasts_as_long_as_it_says
+            a_rejection_does_not_outlast_its_ttl
+            what_is_in_doubt_never_expires
+            an_answer_that_comes_late_is_not_run_again_by_the_next_retry
+            a_zombie_of_a_released_run_is_shut_out
+            a_voided_key_does_not_answer_from_an_earlier_epoch
+            a_renewed_lease_ends_later
+        }
+    };
+}
+
+/// A test per case.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_test {
+    (plain $fresh:path, $group:ident: $($case:ident)*) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let (_guard, store) = $fresh().await;
+            $crate::conformance::$group::$case(&store).await;
+        }
+    )*};
+    (race $fresh:path, $group:ident: $($case:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $case() {
+            let (_guard, store) = $fresh().await;
+            $crate::conformance::$group::$case(::std::sync::Arc::new(store)).await;
+        }
+    )*};
+    (timed $fresh:path, $group:ident: $($case:ident)*) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let (_guard, store, clock) = $fresh().await;
+            $crate::conformance::$group::$case(&store, &clock).await;
+        }
+    )*};
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The memory store's rows, with one fault.
+
+mod verbs;
+
+use super::{
+    super::super::{
+        memory::Held,
+        row::{Millis, Row},
+    },
+    *,
+};
+use crate::{conformance::steps::claim, fingerprint::Fingerprint};
+
+/// What is wrong with a [`Faulty`] store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Nothing,
+    ForgetsAnswers,
+    /// In two steps, with somebody else's turn in between.
+    ChecksThenTakes,
+    ChecksThenFinishes,
+    ChecksThenRenews,
+    ChecksThenResolves,
+    WritesTheStateBeforeTheAnswer,
+    FinishesUnfenced,
+    RenewsUnfenced,
+    /// Whatever their state, once their `ttl` is over.
+    PurgesTheLive,
+    /// Runs again what has lost its lease, unasked.
+    OverwritesTheSilent,
+    OverwritesTheLive,
+    RunsDoubtsAgain,
+    ComparesNoFingerprint,
+    PeeksWithoutTheFingerprint,
+    /// Of whatever algorithms.
+    ComparesDigestsOnly,
+    /// A claim that is sent again finds itself in flight.
+    ShutsOwnersOut,
+    CountsFencesPerRecord,
+    ClaimsByPeeking,
+    AnswersInReverse,
+    TakesBytesForText,
+    KeepsNoEmptyBody,
+    KeepsNoBodyAsEmpty,
+    MakesUpAStatus,
+    TakesNoEndTwice,
+    LetsOwnersChangeTheirAnswer,
+    EndsOnlyWhatIsInFlight,
+    /// Where it must compare the attempt.
+    ComparesTheLease,
+    /// One lost end undoes its whole slice.
+    UndoesTheSlice,
+    RenewsInWordsOnly,
+    KeepsRejectionsForTtl,
+    KeepsRejectionsBeyondTtl,
+    /// A run longer than its windows ends in a record that is free.
+    CountsWindowsFromTheClaimOnly,
+    LeavesOldAnswersLying,
+    ResolvesByAnyFence,
+    ResolvesTheLive,
+    ResolvesWithoutANewAttempt,
+    IgnoresTheQuarantine,
+    TakesVoidForRelease,
+    ShowsItsOwnZero,
+    SortsLinks,
+    TakesLinksForTheCurrentEpoch,
+}
+
+/// See [`Fault`].
+pub(super) struct Faulty {
+    store: MemoryStore,
+    fault: Fault,
+}
+
+impl Faulty {
+    pub(super) fn new(fault: Fault) -> Self {
+        Self { store: MemoryStore::volatile(), fault }
+    }
+
+    fn locked<T>(&self, verb: impl FnOnce(&mut Held, Millis) -> T) -> T {
+        let (mut held, now) = self.store.lock();
+        verb(&mut held, now)
+    }
+
+    fn row(&self, record: RecordId) -> Option<Row> {
+        self.locked(|held, _| held.records.get(&record).map(|kept| kept.row.clone()))
+    }
+
+    /// Changes the row, where there is one.
+    fn change(&self, record: RecordId, change: impl FnOnce(&mut Row)) {
+        self.locked(|held, _| held.records.get_mut(&record).map(|kept| change(&mut kept.row)));
+    }
+
+    /// Puts an answer in the place of the one that is there.
+    fn exchange(&self, record: RecordId, response: Option<StoredResponse>) -> Option<StoredResponse> {
+        self.locked(|held, _| std::mem::replace(&mut held.records.get_mut(&record)?.response, response))
+    }
+
+    /// The attempt that the record belongs to, for those that compare with nothing.
+    fn anybodys(&self, record: RecordId, attempt: Attempt) -> Attempt {
+        self.row(record).map_or(attempt, |row| row.attempt)
+    }
+
+    /// The fingerprint that the record has, likewise.
+    fn any_payload(&self, peek: Peek) -> Peek {
+        Peek { fingerprint: self.row(peek.record).map_or(peek.fingerprint, |row| row.fingerprint), ..peek }
+    }
+
+    /// The fingerprint that asks, as if it were of the record's algorithm.
+    fn same_algorithm(&self, peek: Peek) -> Fingerprint {
+        let algorithm = self.row(peek.record).map_or(Fingerprint::ALGORITHM, |row| row.fingerprint.algorithm());
+        Fingerprint::from_parts(algorithm, *peek.fingerprint.digest())
+    }
+
+    /// Runs a verb that cannot take an answer away.
+    fn keeping_the_answer<T>(&self, record: RecordId, verb: impl FnOnce() -> T) -> T {
+        let before = self.exchange(record, None);
+        self.exchange(record, before.clone());
+        let done = verb();
+        if self.fault == Fault::LeavesOldAnswersLying {
+            let after = self.exchange(record, None);
+            self.exchange(record, after.or(before));
+        }
+        done
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Faulty {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        let mut claimed = Vec::new();
+        for claim in claims {
+            claimed.push(self.claim_one(claim).await);
+        }
+        if self.fault == Fault::AnswersInReverse {
+            claimed.reverse();
+        }
+        Ok(claimed)
+    }
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        let peeks: Vec<Peek> = match self.fault {
+            Fault::ComparesNoFingerprint | Fault::PeeksWithoutTheFingerprint => {
+                peeks.iter().map(|peek| self.any_payload(*peek)).collect()
+            }
+            _ => peeks.to_vec(),
+        };
+        let found = self.store.peek(&peeks).await?;
+        if self.fault == Fault::ClaimsByPeeking {
+            for peek in &peeks {
+                let claim = Claim { record: peek.record, ..claim("any") };
+                self.locked(|held, now| held.claim(&claim, now));
+            }
+        }
+        Ok(found)
+    }
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        let before: Vec<_> = finishes.iter().map(|finish| (finish.record, self.row(finish.record))).collect();
+        let mut finished = Vec::new();
+        for finish in finishes {
+            finished.push(self.finish_one(finish).await);
+        }
+        if self.fault == Fault::UndoesTheSlice && finished.contains(&Finished::Lost) {
+            for (record, before) in before {
+                self.change(record, |row| *row = before.unwrap_or_else(|| row.clone()));
+            }
+        }
+        Ok(finished)
+    }
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let mut renewed = Vec::new();
+        for renewal in renewals {
+            renewed.push(self.renew_one(renewal, lease).await);
+        }
+        Ok(renewed)
+    }
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        let mut links = links.to_vec();
+        if self.fault == Fault::TakesLinksForTheCurrentEpoch {
+            for link in &mut links {
+                link.epoch = self.row(link.record).map_or(link.epoch, |row| row.epoch);
+            }
+        }
+        self.store.link(&links).await
+    }
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        let mut found = self.store.find(record).await?;
+        match (self.fault, &mut found) {
+            (Fault::ShowsItsOwnZero, Some(record)) => record.created_at = std::time::SystemTime::UNIX_EPOCH,
+            (Fault::SortsLinks, Some(record)) => record.links.sort(),
+            _ => {}
+        }
+        Ok(found)
+    }
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        Ok(self.resolve_one(resolve).await)
+    }
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+}
