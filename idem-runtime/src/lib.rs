@@ -39,6 +39,8 @@ pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
 pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
 pub use operation::InFlight;
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
+#[cfg(feature = "postgres")]
+pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
 pub use store::{Attempt, Audit, Fence, MemoryStore, Record, Resolution, StoredResponse};

@@ -6,6 +6,8 @@
 mod error;
 mod memory;
 mod operator;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -14,6 +16,8 @@ mod words;
 use std::{sync::Arc, time::Duration};
 
 pub use self::memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 pub use self::{

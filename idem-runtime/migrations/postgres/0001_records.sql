@@ -1,0 +1,65 @@
+-- Records, answers, links and the audit trail. All times are the server's; what the library writes is whole milliseconds.
+-- Names are not qualified here: the search path is the library's own schema while this runs.
+
+create table idem_meta (
+  id     smallint primary key check (id = 1),   -- one row
+  schema integer not null                       -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
+);
+insert into idem_meta (id, schema) values (1, 1);
+
+-- Fences grow over all records, so one that was removed and made again does not repeat them.
+create sequence idem_fence;
+
+-- The narrow row of every claim, completion and renewal. The pages are filled by half, so that the new version of a row
+-- finds room beside the old one and no index is touched.
+create table idem_key (
+  kid         uuid primary key,                 -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
+  scope       text not null,                    -- for operators; the identity is in kid
+  op          text not null,
+  state       smallint not null,                -- no check: an older program must be able to read a newer state
+  reason      smallint not null default 0,      -- 0 = none
+  fence       bigint not null default nextval('idem_fence'),
+  attempt     uuid not null,                    -- random; whoever writes as an owner compares it
+  attempts    integer not null default 1,
+  epoch       integer not null default 0,       -- grows when the key starts afresh, not when a run is resumed
+  fp_alg      smallint not null,                -- fingerprints of another algorithm are not compared
+  fp          bytea not null,
+  lease_until timestamptz not null,
+  created_at  timestamptz not null,             -- of the last claim
+  expires_at  timestamptz not null,             -- end of replay
+  guard_until timestamptz not null              -- from here on the record counts as absent, unless its outcome is open
+) with (fillfactor = 50);
+-- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or
+-- `lease_until` would make each completion and renewal write every index.
+create index idem_key_guard on idem_key (guard_until);
+
+-- Apart from idem_key, so that a renewal does not rewrite the body. No foreign key: it would lock the record's row once more.
+create table idem_response (
+  kid     uuid primary key,
+  status  integer,                              -- null: the value of a plain function
+  headers bytea not null,
+  body    bytea                                 -- null: not retained
+);
+
+-- No foreign key to idem_key: a link is evidence, also of a record that is gone.
+create table idem_link (
+  provider text not null,
+  id       text not null,
+  kid      uuid not null,
+  epoch    integer not null,                    -- of the run that made it: a fresh run does not see it
+  attempt  uuid not null,
+  at       timestamptz not null,
+  nr       bigint not null,                     -- its place among links that were sent together and share `at`
+  primary key (provider, id, kid)               -- finds an operation by its provider's id; one id may belong to several
+);
+create index idem_link_kid on idem_link (kid);  -- the links of one record
+
+create table idem_audit (
+  at         timestamptz not null,
+  kid        uuid not null,
+  fence      bigint not null,                   -- what the operator had seen
+  from_state smallint not null,
+  to_state   smallint not null,
+  who        text not null,
+  why        text not null
+);

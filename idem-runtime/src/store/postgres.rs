@@ -1,0 +1,184 @@
+//! Records in a Postgres database.
+
+mod argument;
+mod connect;
+mod error;
+mod record;
+mod schema;
+mod sql;
+mod verbs;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sqlx::{PgPool, postgres::PgConnectOptions};
+
+use self::{
+    connect::{Connections, Protocol},
+    error::setup,
+    sql::Statements,
+    verbs::Verbs,
+};
+use super::{
+    Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError,
+};
+use crate::key::RecordId;
+
+/// Keeps records in a Postgres database (14 or newer), which any number of processes and machines may share.
+///
+/// | | |
+/// |---|---|
+/// | durability | that of a commit: what a verb reported survives a crash, if `fsync` is on and `synchronous_commit` is not off ([`check`](Store::check) looks) |
+/// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
+/// | clock | the server's, in milliseconds; never this process's own |
+/// | connections | a pool of its own, 4 by default and opened when first needed; clones share it |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them) |
+/// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
+///
+/// It does not take connections from your pool, so that the bodies that hold those never keep a completion waiting.
+///
+/// ```no_run
+/// # async fn start(pool: sqlx::PgPool) -> Result<(), idem_runtime::store::StoreError> {
+/// let store = idem_runtime::PostgresStore::new(&pool);
+/// store.migrate().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// **Cancel safety.** Every verb is one statement that the server runs to its end or not at all, as a transaction of its
+/// own. A dropped future leaves no transaction open; whether the statement took effect is then not known. A verb waits at
+/// most 5 s for a connection, and for its statement as long as the [time-out](Self::with_statement_timeout) says and 5 s
+/// more if the server falls silent, then fails as [`Unavailable`](super::StoreErrorKind::Unavailable). After a restart of
+/// the server it connects again by itself; one verb may fail first.
+#[derive(Clone)]
+pub struct PostgresStore {
+    options: Arc<PgConnectOptions>,
+    schema: Arc<str>,
+    connections: u32,
+    timeout: Duration,
+    protocol: Protocol,
+    verbs: Arc<OnceLock<Verbs>>,
+}
+
+impl PostgresStore {
+    /// A store in the database that `pool` connects to, with connections of its own made by the same options. Opens
+    /// nothing yet.
+    #[must_use]
+    pub fn new(pool: &PgPool) -> Self {
+        Self {
+            options: pool.connect_options(),
+            schema: "idem".into(),
+            connections: 4,
+            timeout: Duration::from_secs(5),
+            protocol: Protocol::Prepared,
+            verbs: Arc::default(),
+        }
+    }
+
+    /// How many connections it opens at most; at least 1. Clones made before keep theirs.
+    #[must_use]
+    pub fn with_connections(self, connections: u32) -> Self {
+        Self { connections: connections.max(1), verbs: Arc::default(), ..self }
+    }
+
+    /// The schema that the tables are in.
+    ///
+    /// # Errors
+    /// [`Setup`](super::StoreErrorKind::Setup) unless it is 1 to 63 of `a`-`z`, `0`-`9` and `_`, the first no digit.
+    pub fn with_schema(self, schema: &str) -> Result<Self, StoreError> {
+        if !schema::is_identifier(schema) {
+            return Err(setup(format!(
+                "`{schema}` cannot be the name of the schema; use up to 63 of a-z, 0-9 and _, beginning with no digit"
+            )));
+        }
+        Ok(Self { schema: schema.into(), verbs: Arc::default(), ..self })
+    }
+
+    /// How long a statement may take, waiting for locks included, before the server gives it up; in whole milliseconds,
+    /// at least 1. 5 s by default.
+    #[must_use]
+    pub fn with_statement_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, verbs: Arc::default(), ..self }
+    }
+
+    /// For a pooler that gives each transaction another server connection and knows no prepared statements, such as
+    /// PgBouncer in transaction mode before 1.21: each verb is one message of text, which sets its own isolation level and
+    /// time-out and leaves nothing behind. It costs the server a parse and a plan each time.
+    #[must_use]
+    pub fn with_simple_protocol(self) -> Self {
+        Self { protocol: Protocol::Simple, verbs: Arc::default(), ..self }
+    }
+
+    /// Creates the schema and the tables or brings them up to date. Does nothing where there is nothing to do, and may be
+    /// called by many processes at once. It keeps its own note of what ran, so it does not meet your own migrations.
+    ///
+    /// Its role needs the right to create the schema, or a schema that is there and its own.
+    ///
+    /// **Cancel safety.** One transaction on a connection of its own, which is closed if the future is dropped.
+    ///
+    /// # Errors
+    /// [`Setup`](super::StoreErrorKind::Setup) if the tables are those of a newer version, or if a right is missing.
+    /// Nothing is changed if it fails.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        schema::migrate(&self.options, &self.schema).await
+    }
+
+    /// Made when first needed: a pool wants the runtime that it will live in.
+    fn verbs(&self) -> &Verbs {
+        self.verbs.get_or_init(|| Verbs {
+            connections: Connections::new((*self.options).clone(), self.connections, self.protocol, self.timeout),
+            statements: Statements::new(&self.schema),
+        })
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("host", &self.options.get_host())
+            .field("database", &self.options.get_database())
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for PostgresStore {
+    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        self.verbs().claim(claims).await
+    }
+
+    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        if peeks.is_empty() { Ok(Vec::new()) } else { self.verbs().peek(peeks).await }
+    }
+
+    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        if finishes.is_empty() { Ok(Vec::new()) } else { self.verbs().finish(finishes).await }
+    }
+
+    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        if renewals.is_empty() { Ok(Vec::new()) } else { self.verbs().renew(renewals, lease).await }
+    }
+
+    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        if links.is_empty() { Ok(()) } else { self.verbs().link(links).await }
+    }
+
+    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
+        self.verbs().find(record).await
+    }
+
+    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        self.verbs().resolve(resolve).await
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        schema::check(self.verbs()).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Connections of the store's own, and the one way a statement takes to the server and back.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use sqlx::{
+    AssertSqlSafe, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
+};
+
+use super::{
+    argument::{self, Arg},
+    error::{self, failed},
+    sql::Statement,
+};
+use crate::store::StoreError;
+
+/// How long a verb waits for a connection, and how much longer than its own time-out for a statement whose server does
+/// not even say that the time is over.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a statement is sent that the server undid for another's sake.
+const TRIES: u32 = 3;
+
+/// How a statement travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Prepared once per connection; the session is set up once.
+    Prepared,
+    /// One message of text, which sets up what it needs for itself and leaves nothing behind.
+    Simple,
+}
+
+/// The connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pool: PgPool,
+    protocol: Protocol,
+    timeout: Duration,
+    broken: Arc<Broken>,
+}
+
+/// When a connection was last found broken. All that are older are suspects: after a restart of the server one verb
+/// fails, not one per connection.
+#[derive(Debug, Default)]
+struct Broken(Mutex<Option<Instant>>);
+
+impl Broken {
+    fn now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn after(&self, age: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|since| since.elapsed() <= age)
+    }
+}
+
+impl Connections {
+    /// Opens nothing yet.
+    pub(super) fn new(options: PgConnectOptions, connections: u32, protocol: Protocol, timeout: Duration) -> Self {
+        let broken = Arc::new(Broken::default());
+        let suspects = Arc::clone(&broken);
+        let pool = PgPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false) // a round trip per verb; `before_acquire` sorts out the dead without one
+            .before_acquire(move |_, connection| {
+                let sound = !suspects.after(connection.age);
+                Box::pin(async move { Ok(sound) })
+            });
+        let (pool, options) = match protocol {
+            Protocol::Prepared => {
+                (pool.after_connect(move |connection, _| Box::pin(set_up(connection, timeout))), options)
+            }
+            // A pooler need not know this start-up parameter, and no float is sent or read.
+            Protocol::Simple => (pool, options.extra_float_digits(None)),
+        };
+        Self { pool: pool.connect_lazy_with(options), protocol, timeout, broken }
+    }
+
+    /// Runs one statement, which is a transaction of its own, and reads all of its rows. It may be sent again only where
+    /// the server said that it undid it.
+    pub(super) async fn rows(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.once(statement, args).await {
+                Err(error) if error::is_undone(&error) && tries < TRIES => {
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..10) * u64::from(tries))).await;
+                    tries += 1;
+                }
+                rows => return rows.map_err(failed),
+            }
+        }
+    }
+
+    async fn once(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let rows: BoxFuture<'_, _> = match self.protocol {
+            Protocol::Prepared => Box::pin(argument::bound(statement, args).fetch_all(&mut *connection)),
+            Protocol::Simple => {
+                let message = format!("{}{}", for_this_message(self.timeout), argument::rendered(statement, args));
+                sqlx::raw_sql(AssertSqlSafe(message)).fetch_all(&mut *connection)
+            }
+        };
+        let result = tokio::time::timeout(self.timeout + PATIENCE, rows).await;
+        let error = match result {
+            Ok(Ok(rows)) => return Ok(rows),
+            Ok(Err(error)) if !error::breaks_connections(&error) => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_) => sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        };
+        self.broken.now();
+        drop(connection.detach()); // closes the socket without a word to a server that may not listen
+        Err(error)
+    }
+}
+
+/// What a prepared statement needs of its session. READ COMMITTED, because the claim decides again on rows that are newer
+/// than its snapshot. The planner: a plan is made once, while the tables may be small, and must be good when they are
+/// not, so it may use nothing whose cost grows with the table; every access is by primary key.
+fn set_up(connection: &mut PgConnection, timeout: Duration) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+    let timeout = millis(timeout);
+    let settings = format!(
+        "set default_transaction_isolation = 'read committed'; set statement_timeout = {timeout}; \
+         set lock_timeout = {timeout}; set idle_in_transaction_session_timeout = {timeout}; \
+         set plan_cache_mode = force_generic_plan; set jit = off; \
+         set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
+    );
+    Box::pin(async move { sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop) })
+}
+
+/// What goes before a statement in its message. Statements of one message are one transaction by themselves; a `begin`
+/// of our own would stay open where the statement fails, and a pooler would then keep the server for us.
+fn for_this_message(timeout: Duration) -> String {
+    let timeout = millis(timeout);
+    format!("set transaction isolation level read committed; set local statement_timeout = {timeout}; ")
+}
+
+/// At least 1: to Postgres, 0 is no limit at all.
+fn millis(timeout: Duration) -> i32 {
+    i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).max(1)
+}

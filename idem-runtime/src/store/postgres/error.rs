@@ -1,0 +1,87 @@
+//! What to make of an error of the driver.
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// A sentence of ours, about how the store is set up.
+pub(super) fn setup(sentence: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Setup, sentence.into())
+}
+
+/// A value in the database that no version of ours writes.
+pub(super) fn corrupt(sentence: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, sentence.into())
+}
+
+/// For `map_err`.
+pub(super) fn failed(error: sqlx::Error) -> StoreError {
+    let kind = match &error {
+        sqlx::Error::Configuration(_) => StoreErrorKind::Setup,
+        sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::RowNotFound => StoreErrorKind::Corrupt,
+        sqlx::Error::Database(_) => kind_of(&code(&error)),
+        // Time-outs and closing of the pool, a dead connection: another try may work.
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError::new(kind, error)
+}
+
+/// By the class of a SQLSTATE: its first two characters.
+fn kind_of(code: &str) -> StoreErrorKind {
+    match code.get(..2) {
+        // No such table, column, schema or prepared statement; not permitted.
+        Some("42" | "3F" | "26") => StoreErrorKind::Setup,
+        // A value out of its range, a constraint broken, a page or an index damaged.
+        Some("22" | "23" | "XX") => StoreErrorKind::Corrupt,
+        // No connection or no room for one, no memory or disk, read-only, a time-out, shutting down, …
+        _ => StoreErrorKind::Unavailable,
+    }
+}
+
+/// The server undid the statement for another's sake, and it may be sent again as it is.
+pub(super) fn is_undone(error: &sqlx::Error) -> bool {
+    matches!(&*code(error), "40001" | "40P01")
+}
+
+/// The connection may be unusable, and with it all that were made before this.
+pub(super) fn breaks_connections(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(_) => {
+            let code = code(error);
+            // An administrator's command, a crash of another session, a fail-over that left us on a standby.
+            code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03" | "57P05" | "25006")
+        }
+        _ => false,
+    }
+}
+
+/// The SQLSTATE; empty if the server did not give one.
+fn code(error: &sqlx::Error) -> String {
+    error.as_database_error().and_then(|error| error.code()).map(String::from).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_unavailable_and_what_cannot_be_read_is_corrupt() {
+        for code in ["57P01", "57P03", "53100", "53300", "25006", "57014", "55P03", "40001", "08006", ""] {
+            assert_eq!(kind_of(code), StoreErrorKind::Unavailable, "{code}");
+        }
+        assert_eq!(kind_of("42P01"), StoreErrorKind::Setup);
+        assert_eq!(kind_of("23502"), StoreErrorKind::Corrupt);
+        for (error, kind) in [
+            (sqlx::Error::PoolTimedOut, StoreErrorKind::Unavailable),
+            (sqlx::Error::WorkerCrashed, StoreErrorKind::Unavailable),
+            (sqlx::Error::Decode("not a number".into()), StoreErrorKind::Corrupt),
+            (sqlx::Error::Configuration("unknown mode".into()), StoreErrorKind::Setup),
+        ] {
+            assert_eq!(failed(error).kind, kind);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Every statement, in the order of the verbs. Each is one round trip and one transaction, whatever the number of
+//! records; rows are locked in the order of `kid`, so two slices never wait for each other in a circle.
+//!
+//! `{schema}` stands for the schema, `{now}` for the one instant of a statement: the moment at which the server received
+//! it, in whole milliseconds, so that SQL and Rust read the same deadlines alike. Waiting for a lock does not move it:
+//! a lease counts from before the wait, as its owner counts it.
+
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
+
+/// The statements of one schema.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) claim: Statement,
+    pub(super) peek: Statement,
+    pub(super) finish: Statement,
+    pub(super) renew: Statement,
+    pub(super) link: Statement,
+    pub(super) find: Statement,
+    pub(super) resolve: Statement,
+    pub(super) settings: Statement,
+    pub(super) schema: Statement,
+}
+
+/// A statement's text, with `$1`, `$2`, … for its arguments.
+#[derive(Debug, Clone)]
+pub(super) struct Statement(SqlStr);
+
+impl Statement {
+    fn new(schema: &str, template: &str) -> Self {
+        let text = template
+            .replace("{claimable:u}", &CLAIMABLE.replace("{by}", "u"))
+            .replace("{claimable:excluded}", &CLAIMABLE.replace("{by}", "excluded"))
+            .replace("{columns}", COLUMNS)
+            .replace("{now}", NOW)
+            .replace("{schema}", &format!("\"{schema}\""));
+        // Made of the texts below and of a schema's name, which was checked to be an identifier.
+        Self(AssertSqlSafe(Arc::<str>::from(text)).into_sql_str())
+    }
+
+    pub(super) fn sql(&self) -> SqlStr {
+        self.0.clone() // shared
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl Statements {
+    pub(super) fn new(schema: &str) -> Self {
+        let statement = |template| Statement::new(schema, template);
+        Self {
+            claim: statement(CLAIM),
+            peek: statement(PEEK),
+            finish: statement(FINISH),
+            renew: statement(RENEW),
+            link: statement(LINK),
+            find: statement(FIND),
+            resolve: statement(RESOLVE),
+            settings: statement(SETTINGS),
+            schema: statement(SCHEMA),
+        }
+    }
+}
+
+const NOW: &str = "date_trunc('milliseconds', statement_timestamp())";
+
+/// A record as `record::found` reads it. Deadlines are rounded up, which changes nothing in what the library wrote.
+const COLUMNS: &str = "
+    r.kid, r.op, r.state, r.reason, r.fence, r.attempt, r.attempts, r.epoch, r.fp_alg, r.fp,
+    ceil(extract(epoch from r.lease_until) * 1000)::int8 as lease_until,
+    floor(extract(epoch from r.created_at) * 1000)::int8 as created_at,
+    ceil(extract(epoch from r.expires_at) * 1000)::int8 as expires_at,
+    ceil(extract(epoch from r.guard_until) * 1000)::int8 as guard_until,
+    floor(extract(epoch from {now}) * 1000)::int8 as now";
+
+/// `state::next` for a claim: the one rule that is also told in SQL, since looking and taking are one statement here.
+/// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant; `$10` is `rerun`.
+const CLAIMABLE: &str = "(
+         k.state = 4
+      or k.state = 2 and k.guard_until <= {by}.created_at
+      or k.state = 3 and (k.expires_at <= {by}.created_at or k.fp_alg = {by}.fp_alg and k.fp <> {by}.fp)
+      or k.state = 6 and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp)
+      or k.state = 1 and $10::bool and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp) and k.lease_until <= {by}.created_at)";
+
+/// Takes what may be taken and reads the rest; one row per record, always.
+///
+/// `cur` is what is surely not to be taken, so replays and refusals write nothing. All else is inserted. Where a row is
+/// in the way, also one that was committed after this statement's snapshot, the conflict arm locks its latest version
+/// and decides again; it writes unconditionally, since an arm with a `where` would return no row to a loser. `nextval`
+/// stands in the SET list and not only in the default, so that it is drawn under the lock and a record's fences grow.
+///
+/// `locked` rows may be newer than the snapshot that their answer was looked up in; `cur` rows are of the same.
+const CLAIM: &str = "
+with u as materialized (
+  select u.kid, u.attempt, u.fp_alg, u.fp, u.scope, u.op, {now} as created_at,
+         {now} + u.lease * interval '1 millisecond' as lease_until,
+         {now} + u.ttl * interval '1 millisecond' as expires_at,
+         {now} + u.guard * interval '1 millisecond' as guard_until
+    from unnest($1::uuid[], $2::uuid[], $3::int2[], $4::bytea[], $5::text[], $6::text[], $7::int8[], $8::int8[], $9::int8[])
+         as u (kid, attempt, fp_alg, fp, scope, op, lease, ttl, guard)
+),
+cur as materialized (
+  select k.* from u join {schema}.idem_key k on k.kid = u.kid where not {claimable:u}
+),
+ins as (
+  insert into {schema}.idem_key as k
+         (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+  select u.kid, u.scope, u.op, 1, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at, u.guard_until
+    from u
+   where u.kid not in (select cur.kid from cur)
+   order by u.kid
+  on conflict (kid) do update set
+    state       = case when {claimable:excluded} then 1 else k.state end,
+    reason      = case when {claimable:excluded} then 0 else k.reason end,
+    fence       = case when {claimable:excluded} then nextval('{schema}.idem_fence') else k.fence end,
+    attempt     = case when {claimable:excluded} then excluded.attempt else k.attempt end,
+    attempts    = case when {claimable:excluded} then k.attempts + 1 else k.attempts end,
+    epoch       = case when {claimable:excluded} and k.state in (2, 3, 4) then k.epoch + 1 else k.epoch end,
+    fp_alg      = case when {claimable:excluded} then excluded.fp_alg else k.fp_alg end,
+    fp          = case when {claimable:excluded} then excluded.fp else k.fp end,
+    lease_until = case when {claimable:excluded} then excluded.lease_until else k.lease_until end,
+    created_at  = case when {claimable:excluded} then excluded.created_at else k.created_at end,
+    expires_at  = case when {claimable:excluded} then excluded.expires_at else k.expires_at end,
+    guard_until = case when {claimable:excluded} then excluded.guard_until else k.guard_until end
+  returning k.*
+),
+r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
+select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body
+  from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
+
+/// Reads records and the answers that are due, all of one snapshot.
+const PEEK: &str = "
+select {columns}, false as locked, p.kid is not null as answered, p.status, p.headers, p.body
+  from unnest($1::uuid[]) as u (kid)
+  join {schema}.idem_key r on r.kid = u.kid
+  left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
+
+/// Ends runs, as `Row::finish` does. `cur` locks what belongs to the attempt and reads its latest version; one that
+/// stands already where the finish leads had been finished by an earlier try, and is not written again. The windows of
+/// an answer in time stay, so that no index is touched.
+const FINISH: &str = "
+with u as materialized (
+  select u.*, {now} as now
+    from unnest($1::uuid[], $2::uuid[], $3::int2[], $4::int2[], $5::int8[], $6::int4[], $7::bytea[], $8::bytea[])
+         as u (kid, attempt, state, reason, keep, status, headers, body)
+),
+cur as materialized (
+  select k.kid, k.state, k.expires_at
+    from u join {schema}.idem_key k on k.kid = u.kid and k.attempt = u.attempt
+   order by k.kid for update of k
+),
+moved as (
+  update {schema}.idem_key k set
+    state       = u.state,
+    reason      = u.reason,
+    lease_until = case when u.state = 5 then least(k.lease_until, u.now) else k.lease_until end,
+    expires_at  = case when u.state = 3 then least(k.expires_at, u.now + u.keep * interval '1 millisecond')
+                       when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
+                       then u.now + (k.expires_at - k.created_at) else k.expires_at end,
+    guard_until = case when u.state = 4 then least(k.guard_until, u.now + interval '1 hour')
+                       when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
+                       then u.now + (k.guard_until - k.created_at) else k.guard_until end
+    from cur join u on u.kid = cur.kid
+   where k.kid = cur.kid and k.attempt = u.attempt and (k.state = 1 or k.state = 5 and u.state <> 5)
+  returning k.kid, k.state, k.expires_at
+),
+answered as (
+  insert into {schema}.idem_response (kid, status, headers, body)
+  select u.kid, u.status, u.headers, u.body from u join moved on moved.kid = u.kid
+   where u.state in (2, 3) order by u.kid
+  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
+)
+select cur.kid, coalesce(moved.state, cur.state) as state,
+       ceil(extract(epoch from coalesce(moved.expires_at, cur.expires_at)) * 1000)::int8 as expires_at,
+       floor(extract(epoch from {now}) * 1000)::int8 as now
+  from cur left join moved on moved.kid = cur.kid";
+
+/// Prolongs leases without waiting for a lock. `mine` is what the snapshot shows of a record that was not prolonged.
+const RENEW: &str = "
+with u as materialized (select * from unnest($1::uuid[], $2::uuid[]) as u (kid, attempt)),
+free as materialized (
+  select k.kid from u join {schema}.idem_key k on k.kid = u.kid and k.attempt = u.attempt
+   where k.state = 1 order by k.kid for update of k skip locked
+),
+held as (
+  update {schema}.idem_key k set lease_until = {now} + $3::int8 * interval '1 millisecond'
+    from free where k.kid = free.kid
+  returning k.kid
+)
+select u.kid, held.kid is not null as held, k.kid is not null as mine
+  from u
+  left join held on held.kid = u.kid
+  left join {schema}.idem_key k on k.kid = u.kid and k.attempt = u.attempt and k.state = 1";
+
+/// Records providers' ids. The same link again writes nothing; a late one of an earlier epoch does not hide a newer.
+const LINK: &str = "
+insert into {schema}.idem_link as l (provider, id, kid, epoch, attempt, at, nr)
+select distinct on (u.provider, u.id, u.kid) u.provider, u.id, u.kid, u.epoch, u.attempt, {now}, u.nr
+  from unnest($1::text[], $2::text[], $3::uuid[], $4::int4[], $5::uuid[]) with ordinality
+       as u (provider, id, kid, epoch, attempt, nr)
+ order by u.provider, u.id, u.kid, u.epoch desc, u.nr
+on conflict (provider, id, kid) do update set epoch = excluded.epoch, attempt = excluded.attempt
+ where excluded.epoch > l.epoch";
+
+/// A record and its epoch's links, oldest first: one row per link, or one without.
+const FIND: &str = "
+select {columns}, l.provider, l.id
+  from {schema}.idem_key r
+  left join {schema}.idem_link l on l.kid = r.kid and l.epoch = r.epoch
+ where r.kid = $1::uuid
+ order by l.at, l.nr";
+
+/// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
+/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended. A voided one
+/// (`$6`, no answer) keeps not even the answer of an earlier epoch.
+const RESOLVE: &str = "
+with cur as materialized (
+  select k.kid, k.state from {schema}.idem_key k
+   where k.kid = $1::uuid and k.fence = $2::int8
+     and case when $3::int2 = 4
+              then k.state in (5, 6) and k.reason in (2, 3, 4, 5, 7)
+                or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
+              else k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} end
+     for update of k
+),
+moved as (
+  update {schema}.idem_key k set
+    state       = $3::int2,
+    reason      = 11,
+    fence       = nextval('{schema}.idem_fence'),
+    attempt     = $4::uuid,
+    expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
+                       then {now} + (k.expires_at - k.created_at) else k.expires_at end,
+    guard_until = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
+                       then {now} + (k.guard_until - k.created_at) else k.guard_until end
+    from cur where k.kid = cur.kid
+  returning k.kid, cur.state as from_state
+),
+answered as (
+  insert into {schema}.idem_response (kid, status, headers, body)
+  select moved.kid, $7::int4, $8::bytea, $9::bytea from moved where $3::int2 = 2 and not $6::bool
+  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
+),
+voided as (
+  delete from {schema}.idem_response p using moved where p.kid = moved.kid and $6::bool
+),
+audited as (
+  insert into {schema}.idem_audit (at, kid, fence, from_state, to_state, who, why)
+  select {now}, moved.kid, $2::int8, moved.from_state, $3::int2, $10::text, $11::text from moved
+)
+select exists (select 1 from moved) as resolved";
+
+/// What `check` looks at, as our own connections see it.
+const SETTINGS: &str = "
+select current_setting('server_version_num')::int4 as server, current_setting('synchronous_commit') as synchronous_commit,
+       current_setting('fsync')::bool as fsync, pg_is_in_recovery() as standby,
+       current_setting('transaction_read_only')::bool as read_only, to_regclass('{schema}.idem_meta') is not null as migrated";
+
+/// The last migration that ran.
+const SCHEMA: &str = "select schema from {schema}.idem_meta where id = 1";

@@ -1,0 +1,104 @@
+//! What every store must do, in both protocols, and what only this one can get wrong.
+
+mod concurrency;
+mod costs;
+mod durability;
+mod schema;
+mod server;
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, postgres::PgConnectOptions};
+
+use super::PostgresStore;
+use crate::store::tests::{Clock, conformance};
+
+mod prepared {
+    use super::*;
+    conformance!(fresh, ());
+
+    async fn fresh() -> ((), PostgresStore, Place) {
+        let place = Place::new();
+        ((), place.migrated().await, place)
+    }
+}
+
+mod simple {
+    use super::*;
+    conformance!(fresh, ());
+
+    async fn fresh() -> ((), PostgresStore, Place) {
+        let place = Place::new();
+        ((), place.migrated().await.with_simple_protocol(), place)
+    }
+}
+
+/// A schema of its own on the server that all tests share.
+struct Place {
+    options: PgConnectOptions,
+    schema: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::on(server::shared())
+    }
+
+    fn on(url: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let options = url.parse().unwrap();
+        Self { options, schema: format!("t{}_{count}_{}", std::process::id(), fastrand::u32(..)) }
+    }
+
+    /// A store as another process would make it.
+    fn store(&self) -> PostgresStore {
+        self.store_with(self.options.clone())
+    }
+
+    fn store_with(&self, options: PgConnectOptions) -> PostgresStore {
+        PostgresStore::new(&PgPool::connect_lazy_with(options)).with_schema(&self.schema).unwrap()
+    }
+
+    /// A store with its tables.
+    async fn migrated(&self) -> PostgresStore {
+        let store = self.store();
+        store.migrate().await.unwrap();
+        store
+    }
+
+    /// A connection that is none of the store's, in the store's schema.
+    async fn raw(&self) -> PgConnection {
+        self.options.clone().options([("search_path", &self.schema)]).connect().await.unwrap()
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        let mut raw = self.raw().await;
+        sqlx::raw_sql(sql).execute(&mut raw).await.unwrap();
+        raw.close().await.unwrap();
+    }
+
+    async fn number(&self, sql: &'static str) -> i64 {
+        number(&mut self.raw().await, sql).await
+    }
+}
+
+async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
+}
+
+/// Moves the records back instead of the clock on.
+#[async_trait::async_trait]
+impl Clock for Place {
+    async fn pass(&self, by: Duration) {
+        let by = format!("interval '{} milliseconds'", by.as_millis());
+        let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
+        let mut raw = self.raw().await;
+        let shift = format!("update idem_key set {}", shift.join(", "));
+        sqlx::raw_sql(AssertSqlSafe(shift)).execute(&mut raw).await.unwrap();
+        raw.close().await.unwrap();
+    }
+}

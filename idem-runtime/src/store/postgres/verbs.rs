@@ -1,0 +1,258 @@
+//! The verbs: arguments of a slice, one statement, and what its rows say. Rows come in any order and are told apart by
+//! their record.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
+
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use super::{
+    argument::{Arg, text},
+    connect::Connections,
+    error::corrupt,
+    record::{self, Stored, column},
+    sql::Statements,
+};
+use crate::{
+    key::RecordId,
+    state::{Reason, State},
+    store::{
+        Attempt, Claim, Claimed, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, Resolution,
+        Resolve, StoreError, StoredResponse, row::Millis,
+    },
+};
+
+/// How often a claim is asked that met a change on its way.
+const ASKS: u32 = 3;
+
+/// A thousand years: longer than any window that is meant, and Postgres can still add it to the date.
+const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
+
+/// The connections and what is sent over them.
+#[derive(Debug)]
+pub(super) struct Verbs {
+    pub(super) connections: Connections,
+    pub(super) statements: Statements,
+}
+
+impl Verbs {
+    pub(super) async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+        let mut claimed: HashMap<Uuid, Claimed> = HashMap::with_capacity(claims.len());
+        for ask in 1..=ASKS {
+            // `rerun` is one word of the statement; a slice in which it differs is two statements.
+            for rerun in [false, true] {
+                let open: Vec<&Claim> = claims
+                    .iter()
+                    .filter(|claim| claim.rerun == rerun && !claimed.contains_key(&uuid(claim.record)))
+                    .collect();
+                if !open.is_empty() {
+                    self.ask(&open, rerun, ask == ASKS, &mut claimed).await?;
+                }
+            }
+            if claimed.len() == claims.len() {
+                break;
+            }
+        }
+        let mut claimed = |claim: &Claim| claimed.remove(&uuid(claim.record)).ok_or_else(contradiction);
+        claims.iter().map(&mut claimed).collect()
+    }
+
+    /// Claims once. Leaves open what has to be asked again.
+    async fn ask(
+        &self,
+        claims: &[&Claim],
+        rerun: bool,
+        last: bool,
+        claimed: &mut HashMap<Uuid, Claimed>,
+    ) -> Result<(), StoreError> {
+        let args = [
+            Arg::Uuids(claims.iter().map(|claim| uuid(claim.record)).collect()),
+            Arg::Uuids(claims.iter().map(|claim| attempt(claim.attempt)).collect()),
+            Arg::Shorts(claims.iter().map(|claim| claim.fingerprint.algorithm()).collect()),
+            Arg::ByteStrings(claims.iter().map(|claim| Some(claim.fingerprint.digest().as_slice())).collect()),
+            Arg::Texts(claims.iter().map(|claim| text(&claim.scope)).collect()),
+            Arg::Texts(claims.iter().map(|claim| text(claim.op)).collect()),
+            Arg::Longs(claims.iter().map(|claim| millis(claim.lease)).collect()),
+            Arg::Longs(claims.iter().map(|claim| millis(claim.ttl)).collect()),
+            Arg::Longs(claims.iter().map(|claim| millis(claim.guard.max(claim.ttl))).collect()),
+            Arg::Flag(rerun),
+        ];
+        let rows = by_record(self.connections.rows(&self.statements.claim, &args).await?)?;
+        for claim in claims {
+            let Some(row) = rows.get(&uuid(claim.record)) else { continue };
+            let Stored { row: stored, now, .. } = record::found(row)?;
+            let response = record::response(row)?;
+            // The row may be newer than the snapshot in which its answer was not yet there.
+            let too_new = column::<bool>(row, "locked")?
+                && matches!(stored.state, State::Done | State::Rejected)
+                && response.is_none();
+            if too_new && !last {
+                continue;
+            }
+            // `None`: it could be taken, and was not. It is asked again, and after the last time told as an error.
+            if let Some(answer) = stored.look(&claim.peek(), Some(claim.attempt), response, now) {
+                claimed.insert(uuid(claim.record), answer);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        let args = [Arg::Uuids(peeks.iter().map(|peek| uuid(peek.record)).collect())];
+        let rows = by_record(self.connections.rows(&self.statements.peek, &args).await?)?;
+        let mut found = Vec::with_capacity(peeks.len());
+        for peek in peeks {
+            let Some(row) = rows.get(&uuid(peek.record)) else {
+                found.push(None);
+                continue;
+            };
+            let Stored { row: stored, now, .. } = record::found(row)?;
+            found.push(stored.look(peek, None, record::response(row)?, now).and_then(Claimed::found));
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| answer(&finish.outcome)).collect();
+        let args = [
+            Arg::Uuids(finishes.iter().map(|finish| uuid(finish.record)).collect()),
+            Arg::Uuids(finishes.iter().map(|finish| attempt(finish.attempt)).collect()),
+            Arg::Shorts(finishes.iter().map(|finish| finish.outcome.state().code()).collect()),
+            Arg::Shorts(finishes.iter().map(|finish| finish.outcome.reason().map_or(0, Reason::code)).collect()),
+            Arg::Longs(finishes.iter().map(|finish| keep(&finish.outcome)).collect()),
+            Arg::Ints(answers.iter().map(|answer| status(*answer)).collect()),
+            Arg::ByteStrings(answers.iter().map(|answer| headers(*answer)).collect()),
+            Arg::ByteStrings(answers.iter().map(|answer| body(*answer)).collect()),
+        ];
+        let rows = by_record(self.connections.rows(&self.statements.finish, &args).await?)?;
+        finishes.iter().map(|finish| finished(finish, rows.get(&uuid(finish.record)))).collect()
+    }
+
+    pub(super) async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let args = [
+            Arg::Uuids(renewals.iter().map(|renewal| uuid(renewal.record)).collect()),
+            Arg::Uuids(renewals.iter().map(|renewal| attempt(renewal.attempt)).collect()),
+            Arg::Long(millis(lease)),
+        ];
+        let rows = by_record(self.connections.rows(&self.statements.renew, &args).await?)?;
+        let renewed = |renewal: &Renewal| {
+            let row = rows.get(&uuid(renewal.record)).ok_or_else(contradiction)?;
+            Ok(match (column(row, "held")?, column(row, "mine")?) {
+                (true, _) => Renewed::Held,
+                (false, true) => Renewed::Busy,
+                (false, false) => Renewed::Lost,
+            })
+        };
+        renewals.iter().map(renewed).collect()
+    }
+
+    pub(super) async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
+        let args = [
+            Arg::Texts(links.iter().map(|link| text(&link.provider)).collect()),
+            Arg::Texts(links.iter().map(|link| text(&link.id)).collect()),
+            Arg::Uuids(links.iter().map(|link| uuid(link.record)).collect()),
+            Arg::Ints(links.iter().map(|link| Some(i32::try_from(link.epoch).unwrap_or(i32::MAX))).collect()),
+            Arg::Uuids(links.iter().map(|link| attempt(link.attempt)).collect()),
+        ];
+        self.connections.rows(&self.statements.link, &args).await.map(drop)
+    }
+
+    pub(super) async fn find(&self, id: RecordId) -> Result<Option<Record>, StoreError> {
+        let rows = self.connections.rows(&self.statements.find, &[Arg::Uuid(uuid(id))]).await?;
+        let Some(first) = rows.first() else { return Ok(None) };
+        let Stored { row, op, now } = record::found(first)?;
+        let mut links = Vec::new();
+        for row in &rows {
+            if let (Some(provider), Some(id)) = (column(row, "provider")?, column(row, "id")?) {
+                links.push((provider, id));
+            }
+        }
+        let since_1970 = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
+        Ok(Some(row.record(id, op, links, now, SystemTime::UNIX_EPOCH + since_1970)))
+    }
+
+    pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        let (state, answer) = match &resolve.to {
+            Resolution::Complete(response) => (State::Done, Some(response)),
+            Resolution::Void => (State::Done, None),
+            Resolution::Release => (State::Released, None),
+        };
+        let args = [
+            Arg::Uuid(uuid(resolve.record)),
+            Arg::Long(resolve.seen.0),
+            Arg::Short(state.code()),
+            Arg::Uuid(attempt(Attempt::random())),
+            Arg::Long(millis(resolve.quarantine)),
+            Arg::Flag(matches!(resolve.to, Resolution::Void)),
+            Arg::Int(status(answer)),
+            Arg::Bytes(headers(answer)),
+            Arg::Bytes(body(answer)),
+            Arg::Text(text(&resolve.by.who)),
+            Arg::Text(text(&resolve.by.why)),
+        ];
+        let rows = self.connections.rows(&self.statements.resolve, &args).await?;
+        column(rows.first().ok_or_else(contradiction)?, "resolved")
+    }
+}
+
+fn finished(finish: &Finish, row: Option<&PgRow>) -> Result<Finished, StoreError> {
+    let Some(row) = row else { return Ok(Finished::Lost) };
+    let state = State::from_code(column(row, "state")?);
+    if state != finish.outcome.state() {
+        return Ok(Finished::Lost);
+    }
+    let ttl_left = match state {
+        State::Done | State::Rejected => Millis(column(row, "expires_at")?).since(Millis(column(row, "now")?)),
+        State::InFlight | State::Released | State::InDoubt | State::Resumable | State::Unknown(_) => Duration::ZERO,
+    };
+    Ok(Finished::Stored { ttl_left })
+}
+
+fn by_record(rows: Vec<PgRow>) -> Result<HashMap<Uuid, PgRow>, StoreError> {
+    rows.into_iter().map(|row| Ok((record::kid(&row)?, row))).collect()
+}
+
+fn uuid(record: RecordId) -> Uuid {
+    Uuid::from_bytes(*record.as_bytes())
+}
+
+fn attempt(attempt: Attempt) -> Uuid {
+    Uuid::from_bytes(*attempt.as_bytes())
+}
+
+fn millis(span: Duration) -> i64 {
+    Millis(0).plus(span.min(LONGEST)).0
+}
+
+fn answer(outcome: &Outcome) -> Option<&StoredResponse> {
+    match outcome {
+        Outcome::Done(response) | Outcome::Rejected(response, _) => Some(response),
+        Outcome::Released(_) | Outcome::InDoubt(_) => None,
+    }
+}
+
+fn keep(outcome: &Outcome) -> i64 {
+    match outcome {
+        Outcome::Rejected(_, keep) => millis(*keep),
+        Outcome::Done(_) | Outcome::Released(_) | Outcome::InDoubt(_) => 0,
+    }
+}
+
+fn status(answer: Option<&StoredResponse>) -> Option<i32> {
+    answer.and_then(|answer| answer.status).map(i32::from)
+}
+
+fn headers(answer: Option<&StoredResponse>) -> Option<&[u8]> {
+    answer.map(|answer| &*answer.headers)
+}
+
+fn body(answer: Option<&StoredResponse>) -> Option<&[u8]> {
+    answer.and_then(|answer| answer.body.as_deref())
+}
+
+fn contradiction() -> StoreError {
+    corrupt("the database answered a statement with rows that contradict each other")
+}
