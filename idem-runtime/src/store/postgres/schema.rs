@@ -46,12 +46,17 @@ pub(super) async fn migrate(options: &PgConnectOptions, schema: &str) -> Result<
 
 /// `if not exists` would ask for the right to create even where the schema is there.
 async fn create_schema(connection: &mut PgConnection, schema: &str) -> Result<(), StoreError> {
-    let there = format!("select to_regnamespace('\"{schema}\"') is not null");
-    let there = sqlx::raw_sql(AssertSqlSafe(there)).fetch_one(&mut *connection).await.map_err(failed)?;
-    match there.try_get(0).map_err(failed)? {
-        true => Ok(()),
-        false => run(connection, schema, "create schema \"{schema}\"").await,
+    if is_there(connection, format!("pg_catalog.pg_namespace where nspname = '{schema}'")).await? {
+        return Ok(());
     }
+    run(connection, schema, "create schema \"{schema}\"").await
+}
+
+/// Reads the catalog's tables and not `to_regclass`: that one may remember, from before the wait for the lock, that there
+/// was nothing.
+async fn is_there(connection: &mut PgConnection, what: String) -> Result<bool, StoreError> {
+    let exists = AssertSqlSafe(format!("select exists (select from {what})"));
+    sqlx::raw_sql(exists).fetch_one(connection).await.map_err(failed)?.try_get(0).map_err(failed)
 }
 
 async fn run(connection: &mut PgConnection, schema: &str, sql: &str) -> Result<(), StoreError> {
@@ -61,9 +66,8 @@ async fn run(connection: &mut PgConnection, schema: &str, sql: &str) -> Result<(
 
 /// The number of migrations that ran; an error if some are of a newer version.
 async fn version(connection: &mut PgConnection, schema: &str) -> Result<usize, StoreError> {
-    let migrated = format!("select to_regclass('\"{schema}\".idem_meta') is not null");
-    let migrated = sqlx::raw_sql(AssertSqlSafe(migrated)).fetch_one(&mut *connection).await.map_err(failed)?;
-    if !migrated.try_get(0).map_err(failed)? {
+    let meta = format!("pg_catalog.pg_tables where schemaname = '{schema}' and tablename = 'idem_meta'");
+    if !is_there(connection, meta).await? {
         return Ok(0);
     }
     let version = format!("select schema from \"{schema}\".idem_meta where id = 1");

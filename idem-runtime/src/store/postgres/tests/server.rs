@@ -37,6 +37,15 @@ pub(super) struct Server {
 impl Server {
     /// Initialises and starts it. `settings` as for `postgres -c`.
     pub(super) fn start(settings: &[&str]) -> Self {
+        Self::prepare(settings, |_| {})
+    }
+
+    /// One that only follows: with no primary to follow, but it does not know that.
+    pub(super) fn standby(settings: &[&str]) -> Self {
+        Self::prepare(settings, |data| fs::write(data.join("standby.signal"), "").unwrap())
+    }
+
+    fn prepare(settings: &[&str], change: impl FnOnce(&Path)) -> Self {
         let programs = programs().expect(WHAT_TO_DO);
         let folder = TempDir::new().unwrap();
         let data = folder.path().join("data");
@@ -50,6 +59,7 @@ impl Server {
             .output()
             .unwrap();
         assert!(initialise.status.success(), "{}", String::from_utf8_lossy(&initialise.stderr));
+        change(&data);
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut options =
             format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200");
@@ -62,7 +72,7 @@ impl Server {
             echo started
             read -r _
             "$1/pg_ctl" -D "$2" -m immediate stop >"$2/stop" 2>&1
-            rm -rf "$2""#;
+            rm -rf "${2%/*}""#;
         let mut shell = as_user(Path::new("sh"))
             .args(["-c", script, "sh"])
             .args([&programs, &data])
