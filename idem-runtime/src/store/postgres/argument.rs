@@ -8,8 +8,7 @@ use uuid::Uuid;
 use super::sql::Statement;
 use crate::key::hex;
 
-/// One argument. Lists are parallel: entry n of each belongs to item n of the slice.
-#[derive(Debug)]
+/// One argument. Lists are parallel: entry n of each belongs to item n of the slice. No `Debug`: it holds answers.
 pub(super) enum Arg<'a> {
     Flag(bool),
     Short(i16),
@@ -80,7 +79,7 @@ fn literal(sql: &mut String, arg: &Arg<'_>) {
         Arg::Ints(values) => list(sql, values, |sql, value| optional(sql, value.as_ref(), number)),
         Arg::Longs(values) => list(sql, values, number),
         Arg::Uuids(values) => list(sql, values, id),
-        Arg::Texts(values) => list(sql, values, words),
+        Arg::Texts(values) => list(sql, values, |sql, value| words(sql, value)),
         Arg::ByteStrings(values) => list(sql, values, |sql, value| optional(sql, value.as_ref(), bytes)),
     }
 }
@@ -116,6 +115,6 @@ fn bytes(sql: &mut String, value: &&[u8]) {
     let _ = write!(sql, "decode('{}','hex')", hex(value));
 }
 
-fn words(sql: &mut String, value: &Cow<'_, str>) {
+fn words(sql: &mut String, value: &str) {
     let _ = write!(sql, "convert_from(decode('{}','hex'),'UTF8')", hex(value.as_bytes()));
 }

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use sqlx::{
-    AssertSqlSafe, PgConnection, PgPool,
+    AssertSqlSafe, ConnectOptions, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
 
@@ -75,8 +75,9 @@ impl Connections {
             Protocol::Prepared => {
                 (pool.after_connect(move |connection, _| Box::pin(set_up(connection, timeout))), options)
             }
-            // A pooler need not know this start-up parameter, and no float is sent or read.
-            Protocol::Simple => (pool, options.extra_float_digits(None)),
+            // A pooler need not know this start-up parameter, and no float is sent or read. The driver logs slow
+            // statements; these have answers in their text.
+            Protocol::Simple => (pool, options.extra_float_digits(None).disable_statement_logging()),
         };
         Self { pool: pool.connect_lazy_with(options), protocol, timeout, broken }
     }
