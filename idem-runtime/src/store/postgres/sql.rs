@@ -78,12 +78,12 @@ const COLUMNS: &str = "
 
 /// `state::next` for a claim: the one rule that is also told in SQL, since looking and taking are one statement here.
 /// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant; `$10` is `rerun`.
-const CLAIMABLE: &str = "(
+const CLAIMABLE: &str = "(k.attempt <> {by}.attempt and (
          k.state = 4
       or k.state = 2 and k.guard_until <= {by}.created_at
       or k.state = 3 and (k.expires_at <= {by}.created_at or k.fp_alg = {by}.fp_alg and k.fp <> {by}.fp)
       or k.state = 6 and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp)
-      or k.state = 1 and $10::bool and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp) and k.lease_until <= {by}.created_at)";
+      or k.state = 1 and $10::bool and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp) and k.lease_until <= {by}.created_at))";
 
 /// Takes what may be taken and reads the rest; one row per record, always.
 ///

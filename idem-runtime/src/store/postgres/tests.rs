@@ -14,13 +14,18 @@ use std::{
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, postgres::PgConnectOptions};
 
 use super::PostgresStore;
-use crate::store::tests::{Clock, conformance};
+use crate::{conformance::Clock, store_conformance};
 
 mod prepared {
     use super::*;
-    conformance!(fresh, ());
+    store_conformance!(fresh);
+    store_conformance!(timed fresh_with_clock);
 
-    async fn fresh() -> ((), PostgresStore, Place) {
+    async fn fresh() -> ((), PostgresStore) {
+        ((), Place::new().migrated().await)
+    }
+
+    async fn fresh_with_clock() -> ((), PostgresStore, Place) {
         let place = Place::new();
         ((), place.migrated().await, place)
     }
@@ -28,9 +33,14 @@ mod prepared {
 
 mod simple {
     use super::*;
-    conformance!(fresh, ());
+    store_conformance!(fresh);
+    store_conformance!(timed fresh_with_clock);
 
-    async fn fresh() -> ((), PostgresStore, Place) {
+    async fn fresh() -> ((), PostgresStore) {
+        ((), Place::new().migrated().await.with_simple_protocol())
+    }
+
+    async fn fresh_with_clock() -> ((), PostgresStore, Place) {
         let place = Place::new();
         ((), place.migrated().await.with_simple_protocol(), place)
     }

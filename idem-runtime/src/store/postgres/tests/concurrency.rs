@@ -9,12 +9,24 @@ use std::{
 
 use super::*;
 use crate::{
+    conformance::steps::{LEASE, claim, find, finish, found, own, record, reply, resolve, retry},
     state::{Reason, State},
-    store::{
-        Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store, StoreErrorKind,
-        tests::{LEASE, claim, find, finish, found, own, record, reply, resolve, retry},
-    },
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store, StoreErrorKind},
 };
+
+/// Two copies of one claim may be under way, since a lost reply makes it be sent again.
+#[tokio::test]
+async fn a_late_copy_of_a_claim_takes_nothing() {
+    let place = Place::new();
+    let prepared = place.migrated().await;
+    for store in [prepared.clone(), prepared.with_simple_protocol()] {
+        let claim = claim(&format!("{:?}", store.protocol));
+        own(&store, &claim).await;
+        finish(&store, &claim, Outcome::Released(Reason::Cancelled)).await;
+        let late = store.claim(std::slice::from_ref(&claim)).await.unwrap();
+        assert!(matches!(late.as_slice(), [Claimed::Found(_)]), "{late:?}");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn scenario_10_eight_connections_race_for_300_keys() {

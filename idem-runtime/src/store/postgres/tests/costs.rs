@@ -12,11 +12,9 @@ use tokio::{
 
 use super::{server::Server, *};
 use crate::{
+    conformance::steps::{LEASE, claim, finish, found, own, payload, reply, retry, run},
     state::Reason,
-    store::{
-        Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Store,
-        tests::{LEASE, claim, finish, found, own, payload, reply, retry, run},
-    },
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Store},
 };
 
 /// Without what the server writes by itself.

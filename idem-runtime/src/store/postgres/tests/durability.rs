@@ -2,11 +2,9 @@
 
 use super::{server::Server, *};
 use crate::{
+    conformance::steps::{claim, find, finish, found, own, reply, resolve, retry},
     state::Reason,
-    store::{
-        Claimed, Finished, Found, Outcome, Resolution, Store, StoreErrorKind,
-        tests::{claim, find, finish, found, own, reply, resolve, retry},
-    },
+    store::{Claimed, Finished, Found, Outcome, Resolution, Store, StoreErrorKind},
 };
 
 #[tokio::test]

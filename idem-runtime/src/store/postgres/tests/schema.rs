@@ -1,10 +1,8 @@
 //! The tables, and the checks at start.
 
 use super::*;
-use crate::store::{
-    Store, StoreErrorKind,
-    tests::{claim, own},
-};
+use crate::conformance::steps::{claim, own};
+use crate::store::{Store, StoreErrorKind};
 
 #[tokio::test]
 async fn check_asks_for_migrations() {
@@ -99,7 +97,10 @@ async fn only_an_identifier_is_a_schema() {
 
 #[tokio::test]
 async fn texts_may_hold_anything() {
-    use crate::store::{Claim, Link, tests::find};
+    use crate::{
+        conformance::steps::find,
+        store::{Claim, Link},
+    };
     let place = Place::new();
     for store in [place.migrated().await, place.store().with_simple_protocol()] {
         let name = format!("{:?}", store.protocol);
