@@ -1,5 +1,7 @@
 //! Digests that are stored in somebody's database.
 
+use std::collections::HashSet;
+
 use super::*;
 
 fn assert_pinned(rule: PayloadRule, material: &Material<'_>, digest: &str) {
@@ -46,4 +48,20 @@ fn the_algorithm_changes_only_with_its_number() {
         &material(FORM, b"a=%FF"),
         "d5fcc03e7498f56ea222c0be981d1439ff203fc763c089b3a61dc082fbb8c4d0",
     );
+}
+
+#[test]
+fn rules_do_not_run_into_each_other() {
+    let rules =
+        [PayloadRule::Whole, PayloadRule::Raw, PayloadRule::Fields(&[]), PayloadRule::Fields(&[""]), PayloadRule::None];
+    let digests: HashSet<_> = rules.iter().map(|rule| *fingerprint(*rule, &material(JSON, b"{}")).digest()).collect();
+    assert_eq!(digests.len(), rules.len());
+}
+
+#[test]
+fn case_30_another_rule_counts_as_a_match() {
+    let rules = [PayloadRule::Whole, PayloadRule::Raw, PayloadRule::Fields(&["/a"]), PayloadRule::None];
+    for (a, b) in rules.into_iter().zip(rules.into_iter().skip(1)) {
+        same(fingerprint(a, &material(JSON, b"{}")), fingerprint(b, &material(JSON, b"{}")));
+    }
 }
