@@ -203,6 +203,13 @@ impl Runtime {
         self.inner.draining.cancel();
     }
 
+    /// Whether [`start_draining`](Self::start_draining) has been called: for a readiness probe, so that no more requests
+    /// are sent here.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.is_cancelled()
+    }
+
     /// Waits up to `limit` for bodies that still run (a server's graceful shutdown does not: they are detached from
     /// their connections), then settles the rest: what has not started is released, what has is in doubt at once,
     /// so that its recovery need not wait for a lease. Leases are renewed until then.
@@ -306,10 +313,6 @@ impl Runtime {
 
     pub(crate) fn bodies(&self) -> &TaskTracker {
         &self.inner.bodies
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.inner.draining.is_cancelled()
     }
 }
 

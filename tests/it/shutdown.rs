@@ -85,6 +85,7 @@ async fn scenario_56_a_body_that_takes_too_long_is_in_doubt_at_once() {
 async fn scenario_57_claims_are_refused_while_draining() {
     let shop = Shop::open(router()).await;
     shop.runtime.start_draining();
+    assert!(shop.runtime.is_draining(), "for a readiness probe");
     let refused = problem(send(&shop, "/charge", "k1").await.unwrap()).await;
     assert_eq!((refused.status, refused.slug.as_str()), (503, "idempotency-draining"));
     assert_eq!((refused.retry_after, &refused.body["safe_new_key"]), (Some(1), &json!(true)));
