@@ -241,7 +241,7 @@ fn warn(call: &Call, error: &StoreError, what: &'static str) {
 }
 
 fn log(call: &Call, attempt: Attempt, outcome: &Outcome, settled: Settled) {
-    let (op, record) = (call.operation.op, call.record); // whole: it is what `Runtime::record` takes
+    let (op, record) = (call.operation.op, call.record); // whole: it is what `Runtime::find_record` takes
     match (settled, outcome) {
         (Settled::Unrecorded, _) => {
             tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");

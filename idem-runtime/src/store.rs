@@ -3,6 +3,8 @@
 //! To bring another database, read `idem_runtime::conformance` (feature `conformance`): how to write a store, with a small
 //! one as an example, and the suite that proves it.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod driver;
 mod error;
 mod memory;
 mod operator;

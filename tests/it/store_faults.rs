@@ -176,6 +176,18 @@ async fn clause_21_a_retry_is_never_told_that_a_new_key_is_safe_while_the_store_
     assert!(!retry.body["detail"].as_str().unwrap().contains("Nothing was run"));
 }
 
+/// A store of somebody's own may panic: that costs an attempt, not what was to be given back.
+#[tokio::test]
+async fn clause_21_a_store_that_panics_does_not_lose_what_is_to_be_given_back() {
+    let shop = Shop::open_with(router(), |builder| builder.lease(Duration::from_secs(60))).await;
+    shop.store.tell(Verb::Claim, Fault::ReplyLost(2));
+    shop.store.tell(Verb::Finish, Fault::Panics);
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 503);
+    eventually(async || shop.state().await == 4).await;
+    assert!(shop.store.calls(Verb::Finish) >= 2);
+    assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
+}
+
 #[tokio::test]
 async fn clause_21_a_slow_store_is_not_waited_for() {
     let shop = Shop::open_with(router(), |builder| builder.store_timeout(Duration::from_millis(100))).await;

@@ -1,13 +1,11 @@
 //! Outcomes that leases could not store themselves, and the loop that stores them.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 
-use super::{
-    RETRY,
-    ticker::{Ticker, survive},
-};
+use super::{RETRY, ticker::Ticker};
 use crate::store::{Finish, Finished};
 
 /// An outcome that a lease could not store itself.
@@ -40,7 +38,7 @@ impl Ticker {
                 () = self.leases.somebody_left.notified(), if !backlog => false,
                 () = tokio::time::sleep(RETRY.1), if backlog => false,
             };
-            survive(self.write_all()).await;
+            self.write_all().await;
             if stopped {
                 return;
             }
@@ -68,8 +66,10 @@ impl Ticker {
     /// What is to be tried again; all of it, as an error, if the store failed.
     async fn write(&self, some: Vec<Left>) -> Result<Vec<Left>, Vec<Left>> {
         let finishes: Vec<Finish> = some.iter().map(|left| left.finish.clone()).collect();
-        let finished = match timeout(self.leases.length / 3, self.store.finish(&finishes)).await {
-            Ok(Ok(finished)) => finished,
+        // A store that panics costs one attempt, not what is left.
+        let finishing = AssertUnwindSafe(timeout(self.leases.length / 3, self.store.finish(&finishes))).catch_unwind();
+        let finished = match finishing.await {
+            Ok(Ok(Ok(finished))) => finished,
             failed => {
                 tracing::warn!(target: "idem::engine", ?failed, count = some.len(), "outcomes of dropped leases not stored yet, trying again");
                 let now = Instant::now();

@@ -1,10 +1,12 @@
 //! The one task that renews leases; `left` is its other half.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +43,7 @@ impl Ticker {
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(every) => survive(self.renew()).await,
+                () = tokio::time::sleep(every) => self.renew().await,
             }
         }
     }
@@ -55,8 +57,10 @@ impl Ticker {
             due.iter().map(|held| Renewal { record: held.record, attempt: held.attempt }).collect();
         let sent = Instant::now();
         let length = self.leases.length;
-        match timeout(length / 3, self.store.renew(&renewals, length)).await {
-            Ok(Ok(renewed)) => {
+        // A store that panics costs one tick, not the ticker.
+        let renewing = AssertUnwindSafe(timeout(length / 3, self.store.renew(&renewals, length))).catch_unwind();
+        match renewing.await {
+            Ok(Ok(Ok(renewed))) => {
                 for (held, renewed) in due.iter().zip(renewed) {
                     match renewed {
                         Renewed::Held => held.progress().renewed = sent,
@@ -81,14 +85,6 @@ impl Ticker {
             matches!(progress.stage, Stage::Owned | Stage::Running) && progress.renewed.elapsed() >= third
         };
         self.leases.held().values().filter(due).cloned().collect()
-    }
-}
-
-/// A store that panics costs one tick, not the ticker.
-pub(super) async fn survive(tick: impl Future<Output = ()>) {
-    use futures_util::FutureExt;
-    if std::panic::AssertUnwindSafe(tick).catch_unwind().await.is_err() {
-        tracing::error!(target: "idem::engine", "the store panicked");
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     Slow(Duration),
     /// It happens at once, but the reply takes this long.
     ReplySlow(Duration),
+    /// It panics once, then works.
+    Panics,
     /// Claims only: it fails at once, and each happens after all, this much later.
     Late(Duration),
 }
@@ -57,6 +59,7 @@ enum Then {
     AskAndFail,
     AskAndWait(Duration),
     Fail,
+    Panic,
 }
 
 impl Faulty {
@@ -94,6 +97,10 @@ impl Faulty {
                 Some(Fault::Down) => (Then::Fail, None),
                 Some(Fault::Slow(pause)) => (Then::Ask, Some(pause)),
                 Some(Fault::ReplySlow(pause)) => (Then::AskAndWait(pause), None),
+                Some(Fault::Panics) => {
+                    told.fault = None;
+                    (Then::Panic, None)
+                }
                 Some(Fault::Late(_)) => (Then::Fail, None),
                 Some(Fault::Fails(n)) => {
                     told.fault = (n > 1).then_some(Fault::Fails(n - 1));
@@ -120,6 +127,7 @@ impl Faulty {
                 tokio::time::sleep(pause).await;
                 answer
             }
+            Then::Panic => panic!("the test says so"),
             Then::AskAndFail => {
                 ask.await?;
                 Err(StoreError::unavailable("the test lost the reply"))

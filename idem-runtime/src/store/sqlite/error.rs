@@ -1,32 +1,11 @@
 //! What to make of an error of the driver.
 
-use crate::store::{StoreError, StoreErrorKind};
-
-/// A sentence of ours, about how the store is set up.
-pub(super) fn setup(sentence: impl Into<String>) -> StoreError {
-    StoreError::new(StoreErrorKind::Setup, sentence.into())
-}
-
-/// A value in the database that no version of ours writes.
-pub(super) fn corrupt(sentence: impl Into<String>) -> StoreError {
-    StoreError::new(StoreErrorKind::Corrupt, sentence.into())
-}
+pub(super) use crate::store::driver::{corrupt, setup};
+use crate::store::{StoreError, StoreErrorKind, driver};
 
 /// For `map_err`.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
-    let kind = match &error {
-        sqlx::Error::Configuration(_) => StoreErrorKind::Setup,
-        sqlx::Error::ColumnDecode { .. }
-        | sqlx::Error::Decode(_)
-        | sqlx::Error::ColumnNotFound(_)
-        | sqlx::Error::ColumnIndexOutOfBounds { .. }
-        | sqlx::Error::TypeNotFound { .. }
-        | sqlx::Error::RowNotFound => StoreErrorKind::Corrupt,
-        sqlx::Error::Database(_) => kind_of(primary_code(&error)),
-        // Time-outs and closing of the pool, a dead connection: another try may work.
-        _ => StoreErrorKind::Unavailable,
-    };
-    StoreError::new(kind, error)
+    driver::failed(error, |error| kind_of(primary_code(error)))
 }
 
 fn kind_of(code: Option<i32>) -> StoreErrorKind {
