@@ -21,8 +21,8 @@ use crate::{
     key::{Key, RecordId, Scope},
     state::{Reason, State},
     store::{
-        Attempt, Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record, Renewal,
-        Renewed, Resolution, Resolve, Store, StoredResponse,
+        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record,
+        Renewal, Renewed, Resolution, Resolve, Store, StoredResponse,
     },
 };
 
@@ -132,6 +132,7 @@ macro_rules! __store_cases {
             a_zombie_of_a_released_run_is_shut_out
             a_voided_key_does_not_answer_from_an_earlier_epoch
             a_renewed_lease_ends_later
+            doubts_are_counted_by_operation
         }
     };
 }

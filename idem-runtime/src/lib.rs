@@ -26,6 +26,7 @@ pub mod problems;
 mod runtime;
 pub mod state;
 pub mod store;
+mod sweep;
 mod wait;
 
 #[doc = include_str!("docs/idempotent.md")]

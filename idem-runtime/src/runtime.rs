@@ -21,6 +21,7 @@ use crate::{
     operation::{InFlight, Kind, Operation, registered},
     state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
+    sweep::Sweeper,
     wait::{Limits, Waiters},
 };
 
@@ -95,6 +96,10 @@ impl Runtime {
             Waiters::new(limits, Arc::clone(&store), Arc::clone(&cache), draining.clone(), background.clone());
         let ticker = Ticker { leases: Arc::clone(&leases), store: Arc::clone(&store), stop: stop.clone() };
         background.spawn(ticker.run());
+        if !config.sweep_every.is_zero() {
+            let (every, store_timeout) = (config.sweep_every, config.store_timeout);
+            background.spawn(Sweeper { store: Arc::clone(&store), every, store_timeout, stop: stop.clone() }.run());
+        }
         let inner = Inner {
             store,
             config,

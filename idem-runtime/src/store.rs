@@ -24,7 +24,7 @@ pub use self::postgres::PostgresStore;
 pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
-    operator::{Audit, Record, Resolution, Resolve},
+    operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -91,6 +91,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`state::next`](crate::state::next) does not allow the move.
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError>;
 
+    /// Counts what is in doubt, by operation; a record in flight whose lease has ended is.
+    ///
+    /// Every process asks every second, so the cost may grow with what runs and what is in doubt, not with the number of
+    /// records. What came into doubt in the last seconds may be missing. A store that keeps notes for this may write them.
+    async fn survey(&self) -> Result<Survey, StoreError>;
+
     /// Looks for what would break a promise: not migrated, not durable, read-only, a schema of a newer version.
     ///
     /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
@@ -119,6 +125,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         (**self).resolve(resolve).await
+    }
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        (**self).survey().await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         (**self).check().await

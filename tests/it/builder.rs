@@ -164,6 +164,9 @@ impl Store for Unreachable {
     async fn resolve(&self, _: &idem_runtime::store::Resolve) -> Result<bool, StoreError> {
         unreachable!()
     }
+    async fn survey(&self) -> Result<idem_runtime::store::Survey, StoreError> {
+        unreachable!()
+    }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Err(StoreError::unavailable("connection refused"))
     }

@@ -27,5 +27,6 @@ mod scope;
 mod shutdown;
 mod store_faults;
 mod support;
+mod sweeps;
 mod values;
 mod waiting;

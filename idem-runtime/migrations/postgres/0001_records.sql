@@ -2,8 +2,10 @@
 -- Names are not qualified here: the search path is the library's own schema while this runs.
 
 create table idem_meta (
-  id     smallint primary key check (id = 1),   -- one row
-  schema integer not null                       -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
+  id          smallint primary key check (id = 1),  -- one row
+  schema      integer not null,                 -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
+  noted_until timestamptz not null default now(),   -- whatever was claimed up to here and is still open stands in idem_open
+  looked_back timestamptz not null default now()    -- when what lies shortly before that was last looked through again
 );
 insert into idem_meta (id, schema) values (1, 1);
 
@@ -32,6 +34,15 @@ create table idem_key (
 -- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or
 -- `lease_until` would make each completion and renewal write every index.
 create index idem_key_guard on idem_key (guard_until);
+-- Finds what was claimed in the last seconds. A completion does not change this column, and a block range index of it
+-- costs a claim next to nothing and takes no room: only the newest ranges are ever read.
+create index idem_key_created on idem_key using brin (created_at) with (pages_per_range = 16, autosummarize = on);
+
+-- What ran or was in doubt a second after its claim, until somebody sees that it is settled. Instead of an index on the
+-- state, which would make each completion write every index of idem_key. Small: nearly every record is settled before.
+create table idem_open (
+  kid uuid primary key
+);
 
 -- Apart from idem_key, so that a renewal does not rewrite the body. No foreign key: it would lock the record's row once more.
 create table idem_response (

@@ -9,8 +9,8 @@ create table idem_meta (
 ) strict;
 insert into idem_meta (id, fence, schema) values (1, 0, 1);
 
--- The narrow row of every claim, completion and renewal. Without rowid, because it is only ever found by kid: one tree to
--- search and write instead of two. Nothing scans it yet, so kid is its only index.
+-- The narrow row of every claim, completion and renewal. Without rowid, because it is mostly found by kid: one tree to
+-- search and write instead of two.
 create table idem_key (
   kid         blob    not null primary key,     -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
   scope       text    not null,                 -- for operators; the identity is in kid
@@ -28,6 +28,9 @@ create table idem_key (
   expires_at  integer not null,                 -- end of replay
   guard_until integer not null                  -- from here on the record counts as absent, unless its outcome is open
 ) strict, without rowid;
+-- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is
+-- in doubt, so it stays small however many there are, and a completion takes its entry out again.
+create index idem_key_open on idem_key (op) where state in (1, 5, 6);
 
 -- Apart from idem_key, so that a renewal does not rewrite the body. With rowid, because rows are long.
 create table idem_response (

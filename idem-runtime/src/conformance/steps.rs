@@ -97,3 +97,14 @@ pub(crate) fn is_owner(claimed: &Claimed) -> bool {
 pub(crate) fn is_in_flight(claimed: &Claimed) -> bool {
     matches!(claimed, Claimed::Found(Found::InFlight { .. }))
 }
+
+/// A look for doubts that has come up to the present.
+pub(crate) async fn survey(store: &dyn Store) -> Vec<Doubts> {
+    for _ in 0..100 {
+        let survey = store.survey().await.unwrap();
+        if !survey.behind {
+            return survey.doubts;
+        }
+    }
+    panic!("the look never comes up to the present");
+}

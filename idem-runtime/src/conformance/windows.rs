@@ -180,3 +180,28 @@ pub async fn a_renewed_lease_ends_later(store: &dyn Store, clock: &dyn Clock) {
     assert_eq!(store.renew(&[renewal], LEASE).await.unwrap(), [Renewed::Held]);
     found!(retry(store, "a").await, Claimed::Found(Found::InFlight { .. }));
 }
+
+/// A look for doubts counts what a run has reported and what has lost its lease, says how long, and leaves out what runs
+/// or is settled; catches a store that counts by state alone.
+pub async fn doubts_are_counted_by_operation(store: &dyn Store, clock: &dyn Clock) {
+    assert_eq!(survey(store).await, []);
+    own(store, &claim("lost")).await;
+    run(store, "reported", Outcome::InDoubt(Reason::Panic)).await;
+    run(store, "done", Outcome::Done(reply("x"))).await;
+    own(store, &Claim { op: "payout", lease: LEASE * 10, ..claim("live") }).await;
+    clock.pass(SECOND * 5).await;
+    found!(&*survey(store).await, [doubts] if counted(doubts, 1, SECOND * 5..SECOND * 15));
+    clock.pass(LEASE).await;
+    found!(&*survey(store).await, [doubts] if counted(doubts, 2, LEASE + SECOND * 5..LEASE + SECOND * 20));
+    for (key, left) in [("reported", 1), ("lost", 0)] {
+        let seen = find(store, key).await.fence;
+        assert!(resolve(store, key, seen, Resolution::Complete(reply("y"))).await);
+        let doubts = survey(store).await;
+        assert!(doubts.iter().map(|doubts| doubts.count).eq((left > 0).then_some(left)), "{doubts:?}");
+        assert!(doubts.iter().all(|doubts| counted(doubts, left, SECOND * 5..SECOND * 20)), "{doubts:?}");
+    }
+}
+
+fn counted(doubts: &Doubts, count: u64, oldest: std::ops::Range<Duration>) -> bool {
+    doubts.op == "charge" && doubts.count == count && oldest.contains(&doubts.oldest)
+}

@@ -23,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) quarantine: Duration,
     pub(crate) store_timeout: Duration,
+    pub(crate) sweep_every: Duration,
     pub(crate) cache_bytes: u64,
     pub(crate) max_response: u64,
     pub(crate) waiters_per_key: usize,
@@ -48,6 +49,7 @@ impl Builder {
             lease: Duration::from_secs(30),
             quarantine: Duration::from_secs(10 * 60),
             store_timeout: Duration::from_secs(5),
+            sweep_every: Duration::from_secs(1),
             cache_bytes: 16 * 1024 * 1024,
             max_response: 256 * 1024,
             waiters_per_key: 100,
@@ -96,6 +98,13 @@ impl Builder {
     /// How long the store may take for one answer. Default 5 s.
     pub fn store_timeout(mut self, limit: Duration) -> Self {
         self.config.store_timeout = limit;
+        self
+    }
+
+    /// How often this process looks for operations in doubt, in all of the store, whoever ran them: about this often, and
+    /// for at most a tenth of the time. Zero: never. Default 1 s.
+    pub fn sweep_every(mut self, every: Duration) -> Self {
+        self.config.sweep_every = every;
         self
     }
 

@@ -1,7 +1,7 @@
 //! Records in this process's memory.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -10,8 +10,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Fence, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store,
-    StoreError, StoredResponse,
+    Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve,
+    Store, StoreError, StoredResponse, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -139,6 +139,18 @@ impl Held {
         Some(row.record(record, String::from(*op), links.collect(), now, wall))
     }
 
+    pub(super) fn survey(&self, now: Millis) -> Survey {
+        let mut doubts: BTreeMap<&str, Doubts> = BTreeMap::new();
+        for Kept { row, op, .. } in self.records.values() {
+            let Some(age) = row.doubtful_for(now) else { continue };
+            let of_op =
+                doubts.entry(op).or_insert_with(|| Doubts { op: (*op).into(), count: 0, oldest: Duration::ZERO });
+            of_op.count += 1;
+            of_op.oldest = of_op.oldest.max(age);
+        }
+        Survey { doubts: doubts.into_values().collect(), behind: false }
+    }
+
     pub(super) fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {
         let resolved = self.records.get(&resolve.record).and_then(|kept| kept.row.resolved(resolve, now));
         let Some(row) = resolved else { return false };
@@ -193,6 +205,11 @@ impl Store for MemoryStore {
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         let (mut held, now) = self.lock();
         Ok(held.resolve(resolve, now))
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.survey(now))
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

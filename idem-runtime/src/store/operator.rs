@@ -64,6 +64,26 @@ pub struct Audit {
     pub why: String,
 }
 
+/// What a look over all records finds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What is in doubt. An operation without doubts is left out.
+    pub doubts: Vec<Doubts>,
+    /// The look stopped short of the present: ask again at once.
+    pub behind: bool,
+}
+
+/// What is in doubt of one operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubts {
+    /// The operation; also one that this program does not know.
+    pub op: String,
+    /// How many records.
+    pub count: u64,
+    /// How long the oldest has been in doubt: since the report of its run, or the end of its lease.
+    pub oldest: Duration,
+}
+
 /// One record, as operators see it. Never contains the key.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -6,6 +6,7 @@ mod error;
 mod record;
 mod schema;
 mod sql;
+mod survey;
 mod verbs;
 
 use std::{
@@ -23,7 +24,7 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError,
+    Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError, Survey,
 };
 use crate::key::RecordId;
 
@@ -174,6 +175,10 @@ impl Store for PostgresStore {
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         self.verbs().resolve(resolve).await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        survey::survey(self.verbs()).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

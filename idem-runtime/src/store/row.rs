@@ -204,6 +204,15 @@ impl Row {
         }
     }
 
+    /// How long it has been in doubt; `None` if it is not. The lease's end is since when: an owner's own report ends it.
+    pub(super) fn doubtful_for(&self, now: Millis) -> Option<Duration> {
+        match self.state {
+            State::InDoubt => Some(now.since(self.lease_until)),
+            State::InFlight if self.lease_until <= now => Some(now.since(self.lease_until)),
+            _ => None,
+        }
+    }
+
     /// The facts of nobody in particular.
     fn facts(&self, now: Millis) -> Facts {
         Facts {

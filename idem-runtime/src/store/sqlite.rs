@@ -21,7 +21,7 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 use self::{error::failed, verbs::Looked};
 use super::{
     Attempt, Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError,
-    row::Millis,
+    Survey, row::Millis,
 };
 use crate::key::RecordId;
 
@@ -222,6 +222,11 @@ impl Store for SqliteStore {
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         let resolve = resolve.clone();
         self.write(move |tx, now| Box::pin(async move { verbs::resolve(tx, &resolve, now).await })).await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        Ok(Survey { doubts: verbs::doubts(&mut reader).await?, behind: false })
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -85,6 +85,9 @@ mod wrapped {
         async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
             self.0.resolve(resolve).await
         }
+        async fn survey(&self) -> Result<Survey, StoreError> {
+            self.0.survey().await
+        }
         async fn check(&self) -> Result<Vec<String>, StoreError> {
             self.0.check().await
         }

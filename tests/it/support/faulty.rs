@@ -8,7 +8,9 @@ use std::{
 
 use idem_runtime::{
     Record, RecordId,
-    store::{Claim, Claimed, Finish, Finished, Found, Link, Peek, Renewal, Renewed, Resolve, Store, StoreError},
+    store::{
+        Claim, Claimed, Finish, Finished, Found, Link, Peek, Renewal, Renewed, Resolve, Store, StoreError, Survey,
+    },
 };
 
 /// Wraps a store; clones share their faults and counts.
@@ -27,6 +29,7 @@ pub(crate) enum Verb {
     Link,
     Find,
     Resolve,
+    Survey,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -73,7 +76,8 @@ impl Faulty {
 
     /// Every verb fails until `heal`.
     pub(crate) fn down(&self) {
-        for verb in [Verb::Claim, Verb::Peek, Verb::Finish, Verb::Renew, Verb::Link, Verb::Find, Verb::Resolve] {
+        use Verb::{Claim, Find, Finish, Link, Peek, Renew, Resolve, Survey};
+        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey] {
             self.tell(verb, Fault::Down);
         }
     }
@@ -165,6 +169,9 @@ impl Store for Faulty {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         self.go(Verb::Resolve, self.inner.resolve(resolve)).await
+    }
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.go(Verb::Survey, self.inner.survey()).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await

@@ -97,6 +97,11 @@ impl Connections {
         }
     }
 
+    #[cfg(test)]
+    pub(super) async fn acquire(&self) -> sqlx::pool::PoolConnection<sqlx::Postgres> {
+        self.pool.acquire().await.unwrap()
+    }
+
     async fn once(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let rows: BoxFuture<'_, _> = match self.protocol {

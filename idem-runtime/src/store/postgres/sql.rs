@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
+use super::survey;
+
 /// The statements of one schema.
 #[derive(Debug)]
 pub(super) struct Statements {
@@ -19,6 +21,8 @@ pub(super) struct Statements {
     pub(super) link: Statement,
     pub(super) find: Statement,
     pub(super) resolve: Statement,
+    pub(super) note_open: Statement,
+    pub(super) doubts: Statement,
     pub(super) settings: Statement,
     pub(super) schema: Statement,
 }
@@ -59,6 +63,8 @@ impl Statements {
             link: statement(LINK),
             find: statement(FIND),
             resolve: statement(RESOLVE),
+            note_open: statement(survey::NOTE_OPEN),
+            doubts: statement(survey::DOUBTS),
             settings: statement(SETTINGS),
             schema: statement(SCHEMA),
         }

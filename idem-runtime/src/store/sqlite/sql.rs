@@ -99,3 +99,15 @@ pub(super) const SCHEMA: &str = "select schema from idem_meta where id = 1";
 
 /// Marks a migration as run. In the transaction of the migration, so another process sees both or neither.
 pub(super) const MARK: &str = "update idem_meta set schema = ?1 where id = 1";
+
+/// What is in doubt, by operation. Reads the index of open records only.
+pub(super) const DOUBTS: &str = concat!(
+    "select k.op, count(*) as count, min(k.lease_until) as since, ",
+    now!(),
+    " as now
+       from idem_key k
+      where k.state in (1, 5, 6) and (k.state = 5 or k.state = 1 and k.lease_until <= ",
+    now!(),
+    ")
+      group by k.op order by k.op"
+);

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{error::failed, record, sql};
 use crate::{
     key::RecordId,
     state::Reason,
     store::{
-        Attempt, Claim, Claimed, Fence, Finish, Finished, Link, Outcome, Peek, Renewal, Renewed, Resolution, Resolve,
-        StoreError, StoredResponse,
+        Attempt, Claim, Claimed, Doubts, Fence, Finish, Finished, Link, Outcome, Peek, Renewal, Renewed, Resolution,
+        Resolve, StoreError, StoredResponse,
         row::{Ending, Millis, Row},
     },
 };
@@ -229,4 +229,14 @@ pub(super) async fn resolve(
         .await
         .map_err(failed)?;
     Ok(true)
+}
+
+/// What is in doubt, by operation.
+pub(super) async fn doubts(connection: &mut SqliteConnection) -> Result<Vec<Doubts>, StoreError> {
+    let rows = sqlx::query(sql::DOUBTS).fetch_all(connection).await.map_err(failed)?;
+    let doubts = |row: &SqliteRow| {
+        let (since, now) = (Millis(row.try_get("since")?), Millis(row.try_get("now")?));
+        Ok(Doubts { op: row.try_get("op")?, count: row.try_get::<u32, _>("count")?.into(), oldest: now.since(since) })
+    };
+    rows.iter().map(doubts).collect::<Result<_, _>>().map_err(failed)
 }

@@ -9,7 +9,7 @@ use super::{
     },
     *,
 };
-use crate::{conformance::steps::claim, fingerprint::Fingerprint};
+use crate::{conformance::steps::claim, fingerprint::Fingerprint, state::State};
 
 /// What is wrong with a [`Faulty`] store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,9 @@ pub(super) enum Fault {
     ShowsItsOwnZero,
     SortsLinks,
     TakesLinksForTheCurrentEpoch,
+    CountsTheLive,
+    /// And not what has lost its lease.
+    CountsReportsOnly,
 }
 
 /// See [`Fault`].
@@ -193,6 +196,21 @@ impl Store for Faulty {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         Ok(self.resolve_one(resolve).await)
+    }
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        let counts = |row: &Row| match self.fault {
+            Fault::CountsTheLive => Some(row.state != State::Done),
+            Fault::CountsReportsOnly => Some(row.state == State::InDoubt),
+            _ => None,
+        };
+        let mut survey = self.store.survey().await?;
+        self.locked(|held, _| {
+            let counted: Option<Vec<_>> = held.records.values().map(|kept| counts(&kept.row)).collect();
+            if let (Some(counted), Some(doubts)) = (counted, survey.doubts.first_mut()) {
+                doubts.count = counted.iter().filter(|counts| **counts).count() as u64;
+            }
+        });
+        Ok(survey)
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())

@@ -207,4 +207,6 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::ShowsItsOwnZero, &["find_shows_the_record"]),
     (Fault::SortsLinks, &["links_are_kept_once_and_in_order"]),
     (Fault::TakesLinksForTheCurrentEpoch, &["links_belong_to_their_epoch"]),
+    (Fault::CountsTheLive, &["doubts_are_counted_by_operation"]),
+    (Fault::CountsReportsOnly, &["doubts_are_counted_by_operation"]),
 ];
