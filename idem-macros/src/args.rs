@@ -67,6 +67,7 @@ pub(crate) enum Payload {
 pub(crate) enum InFlight {
     Reject,
     Wait(Seconds),
+    Accepted(Ident), // the word, where it stands
 }
 
 pub(crate) enum ClientErrors {
@@ -112,11 +113,12 @@ const ARGUMENTS: &[Argument] = &[
         ];
         args.payload.set(from.key, from.choice(&choices))
     }),
-    // in_flight = reject, in_flight = wait("10s")
+    // in_flight = reject, in_flight = wait("10s"), in_flight = accepted
     argument("in_flight", r#"in_flight = wait("10s")"#, |args, from| {
         let choices = [
             Choice::word("reject", || InFlight::Reject),
             Choice::with(r#"wait("10s")"#, |inner| text::duration("wait", inner).map(InFlight::Wait)),
+            Choice::marked("accepted", |word| InFlight::Accepted(word.clone())),
         ];
         args.in_flight.set(from.key, from.choice(&choices))
     }),

@@ -88,7 +88,7 @@ mod tests {
 
     fn call(record: u8, payload: u8) -> Call {
         let (record, fingerprint) = (RecordId::from([record; 16]), fingerprint(payload));
-        Call { operation: &OPERATION, record, scope: "".into(), fingerprint, patience: Duration::ZERO }
+        Call { operation: &OPERATION, record, scope: "".into(), fingerprint, patience: Duration::ZERO, accepts: false }
     }
 
     fn answer(body: &'static str, ttl_left: Duration) -> Replay {

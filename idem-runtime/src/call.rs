@@ -37,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) fingerprint: Fingerprint,
     /// How long a duplicate waits for the first run; zero: not at all.
     pub(crate) patience: Duration,
+    /// While the first run is under way, a duplicate is told where to fetch its result.
+    pub(crate) accepts: bool,
 }
 
 impl Call {

@@ -79,6 +79,7 @@ macro_rules! __store_cases {
             a_slice_is_answered_in_order
             peek_finds_what_a_claim_would
             peek_takes_nothing
+            peek_without_a_payload_finds_any
         }
         $each! { plain $with, finishes:
             done_is_replayed_byte_for_byte
@@ -97,6 +98,7 @@ macro_rules! __store_cases {
         }
         $each! { plain $with, operators:
             find_shows_the_record
+            find_shows_whose_record_it_is
             links_are_kept_once_and_in_order
             links_belong_to_their_epoch
             resolve_compares_the_fence

@@ -124,7 +124,8 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         }
         Found::Mismatch => call.error(ErrorKind::Mismatch),
         Found::InFlight { age } => {
-            call.error(ErrorKind::InProgress { retry_after: runtime.pace().retry_after(call.operation.op, age) })
+            let retry_after = runtime.pace().retry_after(call.operation.op, age);
+            call.error(ErrorKind::InProgress { retry_after }).with(|about| about.under_way = true)
         }
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
@@ -142,9 +143,11 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
 }
 
 /// An answer that is gone still says what providers call the operation. A store that fails here costs only that.
-async fn with_links(runtime: &Runtime, call: &Call, kind: ErrorKind) -> Error {
+pub(crate) async fn with_links(runtime: &Runtime, call: &Call, kind: ErrorKind) -> Error {
     let links = match runtime.ask(runtime.store().find(call.record)).await {
-        Ok(record) => record.map(|record| record.links).unwrap_or_default(),
+        Ok(record) => {
+            record.filter(|record| *record.scope == *call.scope).map(|record| record.links).unwrap_or_default()
+        }
         Err(_) => Vec::new(),
     };
     call.error(kind).with(|about| about.links = links)

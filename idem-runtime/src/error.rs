@@ -22,6 +22,8 @@ pub(crate) struct About {
     pub(crate) original_status: Option<u16>,
     /// What providers call the operation.
     pub(crate) links: Vec<(String, String)>,
+    /// A run that this version understands is under way; an unknown state looks the same from outside.
+    pub(crate) under_way: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
     pub(crate) source: Option<Box<dyn StdError + Send + Sync>>,
@@ -48,6 +50,10 @@ pub enum ErrorKind {
     Expired,
     /// The operation is completed, but its answer was not retained.
     ResultUnavailable,
+    /// The operation ended without an effect, and nothing of it is kept: send it again with the same key.
+    Released,
+    /// The caller has no such operation.
+    UnknownOperation,
     /// The store cannot be asked: come back with the same key.
     Unavailable {
         /// When it is worth it.
@@ -124,6 +130,8 @@ impl fmt::Display for Error {
             ErrorKind::InDoubt => "the outcome of the first request with this idempotency key is unknown",
             ErrorKind::Expired => "the result of this idempotency key has expired",
             ErrorKind::ResultUnavailable => "the operation is completed, but its result is not retained",
+            ErrorKind::Released => "the operation ended without an effect",
+            ErrorKind::UnknownOperation => "the caller has no such operation",
             ErrorKind::Unavailable { .. } => "the idempotency store is unavailable",
             ErrorKind::Draining => "the service is shutting down",
             ErrorKind::TimedOut => "the operation ran into its time limit",

@@ -28,6 +28,13 @@ impl Fingerprint {
     /// digest, so that records of an older version are not taken for mismatches.
     pub const ALGORITHM: i16 = 1;
 
+    /// Of a payload that nobody knows: counts as the same as any, so a [`peek`](crate::store::Store::peek) with it finds
+    /// whatever answer is due. Its algorithm is one by which nothing is ever stored.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { algorithm: 0, digest: [0; 32] }
+    }
+
     /// A fingerprint as a store kept it.
     #[must_use]
     pub fn from_parts(algorithm: i16, digest: [u8; 32]) -> Self {

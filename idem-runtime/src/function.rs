@@ -181,6 +181,7 @@ fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key:
         scope: scope.text(),
         fingerprint: fingerprint(PayloadRule::None, &material),
         patience: runtime.rules(operation).patience,
+        accepts: false, // nothing to fetch it with
     })
 }
 

@@ -3,12 +3,13 @@
 mod config;
 mod handler;
 mod header;
+mod operations;
 mod payload;
 mod problem;
 mod replayable;
 mod reply;
 
-pub(crate) use self::config::HttpConfig;
+pub(crate) use self::config::{HttpConfig, NO_PLACE};
 pub use self::{
     config::Replaying,
     handler::{Body, Witness, body_runs_on_its_own_task, handle, rejected},

@@ -230,6 +230,14 @@ impl FromStr for RecordId {
     }
 }
 
+/// From the same text: `Path<RecordId>` extracts it.
+impl<'de> serde::Deserialize<'de> for RecordId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// The text is not the 32 hex digits of a [`RecordId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a record id is 32 hex digits")]

@@ -81,6 +81,9 @@ pub enum InFlight {
     Reject,
     /// Wait this long for the first run's answer, then 409.
     Wait(Duration),
+    /// 202 with the place where the result can be fetched: see `Builder::operations_at`. A plain function's caller has
+    /// nothing to fetch it with, and is refused as by `Reject`.
+    Accepted,
 }
 
 /// What happens to a 4xx of the body.
@@ -168,6 +171,11 @@ impl Operation {
 #[derive(Debug)]
 pub struct Registered(pub &'static Operation);
 inventory::collect!(Registered);
+
+/// The annotation that performs `op`, if this program has one.
+pub(crate) fn named(op: &str) -> Option<&'static Operation> {
+    inventory::iter::<Registered>.into_iter().map(|&Registered(operation)| operation).find(|known| known.op == op)
+}
 
 /// Every annotation of this program, each place once.
 pub(crate) fn registered() -> Vec<&'static Operation> {

@@ -5,8 +5,9 @@
 //! operation); `operation` (the record, for support); `safe_new_key` (true: a new
 //! key cannot make it happen twice); `retry` (`same-key`, `new-key`, `never`, or `operator`: a person must settle it first). `Retry-After` is in
 //! whole seconds. Responses that are no problems may say `Idempotent-Replayed: true` (the first answer, again) or
-//! `Idempotency-Status: ignored` (the request ran unprotected) or `unrecorded` (it ran, but a retry will not be
-//! answered).
+//! `Idempotency-Status: ignored` (the request ran unprotected), `unrecorded` (it ran, but a retry will not be
+//! answered) or `in-progress` (202: the first request still runs, and `Location` says where to fetch its result; come
+//! back after `Retry-After`).
 //!
 //! # Before anything has run
 //!
@@ -50,6 +51,13 @@
 //!
 //! ## idempotency-result-expired
 //! 410, `never`. The answer's time is over, and the retry comes too late to be run.
+//!
+//! ## idempotency-operation-released
+//! 409, `same-key`. Where an operation's result is fetched: it ended without an effect, and its answer is not kept. The
+//! same request with the same key runs again.
+//!
+//! ## idempotency-operation-unknown
+//! 404, `never`. Where an operation's result is fetched: the caller has no such operation.
 //!
 //! ## idempotency-replay-forbidden
 //! 403, `never`. The caller may no longer see the stored answer.

@@ -74,6 +74,8 @@ pub(crate) struct Rules {
     pub(crate) ttl: Duration,
     pub(crate) guard: Duration,
     pub(crate) patience: Duration,
+    /// Duplicates in flight are told where to fetch the result.
+    pub(crate) accepts: bool,
 }
 
 impl Runtime {
@@ -259,11 +261,12 @@ impl Runtime {
     pub(crate) fn rules(&self, operation: &Operation) -> Rules {
         let config = self.config();
         let ttl = operation.ttl.unwrap_or(config.ttl);
-        let patience = match operation.in_flight.unwrap_or(config.in_flight) {
-            InFlight::Reject => Duration::ZERO,
-            InFlight::Wait(limit) => limit,
+        let (patience, accepts) = match operation.in_flight.unwrap_or(config.in_flight) {
+            InFlight::Reject => (Duration::ZERO, false),
+            InFlight::Wait(limit) => (limit, false),
+            InFlight::Accepted => (Duration::ZERO, true),
         };
-        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience }
+        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
     }
 
     /// A store's answer, within `store_timeout`.

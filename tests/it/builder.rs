@@ -26,6 +26,7 @@ mod second {
 handler!(keeps, op = "faulty.keeps", client_errors = keep("2h"));
 handler!(refuses, op = "faulty.refuses", refuse_late = "2h");
 handler!(waits, op = "faulty.waits", timeout = "10s");
+handler!(accepts, op = "faulty.accepts", in_flight = accepted);
 
 #[idempotent(function, runtime = runtime, scope = "acme", op = "builder.job", key = id)]
 async fn job(runtime: &Runtime, acme: &str, id: &str) -> Result<u32, Error> {
@@ -37,12 +38,13 @@ fn router() -> Router<App> {
         .route("/charge", post(charge))
         .route("/twice/1", post(first::twice))
         .route("/twice/2", post(second::twice))
-        .route("/rules", post(keeps).put(refuses).patch(waits))
+        .route("/rules", post(keeps).put(refuses).patch(waits).delete(accepts))
 }
 
 /// One that serves what this binary's annotations leave healthy.
 fn builder(store: impl Store) -> Builder {
-    Runtime::builder(store).namespace("shop").serve_only(|op| !op.starts_with("faulty."))
+    let builder = Runtime::builder(store).namespace("shop").operations_at("/operations/{id}");
+    builder.serve_only(|op| !op.starts_with("faulty."))
 }
 
 fn faults(built: Result<Runtime, BuildError>) -> Vec<String> {
@@ -87,13 +89,15 @@ async fn every_fault_is_told_at_once_and_in_words() {
         "`faulty.keeps` at tests/it/builder.rs:",
         "`client_errors = keep(..)` is longer than `ttl`",
         "a duplicate would wait as long as `timeout` or longer",
+        "`faulty.accepts` at tests/it/builder.rs:",
+        "there is no place where the result can be fetched: write `.operations_at(\"/operations/{id}\")`",
         "the tables are missing or out of date; call `store.migrate().await?` first",
     ] {
         assert!(told.contains(expected), "{expected}\n\nin {told}");
     }
     assert!(!told.contains("faulty.refuses"), "2 h are more than 1 h: no fault");
-    assert_eq!(error.faults().len(), 14, "{told}");
-    assert_eq!(told.lines().count(), 15, "a line each, under a heading");
+    assert_eq!(error.faults().len(), 15, "{told}");
+    assert_eq!(told.lines().count(), 16, "a line each, under a heading");
 }
 
 #[tokio::test]
@@ -107,6 +111,28 @@ async fn a_default_that_contradicts_an_annotation_is_a_fault() {
     assert_eq!(faults(built(2 * 3600).await), [""; 0]);
     for ttl in [0, 3650 * 24 * 3600 + 1] {
         assert!(faults(built(ttl).await).contains(&"`ttl` must be 1 s to 3650 days".to_owned()), "{ttl}");
+    }
+}
+
+#[tokio::test]
+async fn clause_04_a_result_that_is_promised_has_a_place() {
+    let told = async |in_flight, at: Option<&str>| {
+        let store = MemoryStore::volatile();
+        let builder = Runtime::builder(store).namespace("shop").serve_only(|op| op == "faulty.accepts");
+        let builder = builder.in_flight(in_flight);
+        faults(at.into_iter().fold(builder, Builder::operations_at).build().await)
+    };
+    let missing = told(InFlight::Reject, None).await;
+    assert!(missing.len() == 1 && missing[0].starts_with("`faulty.accepts` at tests/it/builder.rs:"), "{missing:?}");
+    assert!(missing[0].contains("write `.operations_at("), "{missing:?}");
+    let default = told(InFlight::Accepted, None).await;
+    assert!(default.len() == 2 && default.iter().any(|fault| fault.starts_with("`in_flight` is `accepted`")));
+    for template in ["/operations", "/operations/{Id}", "", "/operations/{id}\n"] {
+        let faulty = told(InFlight::Accepted, Some(template)).await;
+        assert!(faulty.len() == 1 && faulty[0].contains("must be a path or URL that has `{id}`"), "{faulty:?}");
+    }
+    for template in ["/operations/{id}", "https://api.example.com/operations/{id}/result", "{id}"] {
+        assert_eq!(told(InFlight::Accepted, Some(template)).await, [""; 0]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! End to end.
 #![allow(clippy::unwrap_used, reason = "in helpers too: a test ends where something is not as it must be")]
 
+mod accepted;
 mod access;
 mod basic;
 mod builder;
@@ -13,6 +14,7 @@ mod fingerprint;
 mod functions;
 mod interruptions;
 mod keys;
+mod operations;
 mod operators;
 mod outcomes;
 mod problems;

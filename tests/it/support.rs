@@ -78,6 +78,7 @@ impl Shop {
             .namespace("shop")
             .lease(Duration::from_secs(2))
             .cache_bytes(0)
+            .operations_at("/operations/{id}")
             .serve_only(|op| !op.starts_with("faulty."));
         let runtime = configure(builder).build().await.unwrap();
         let probe = Probe::default();

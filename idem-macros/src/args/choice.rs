@@ -10,6 +10,7 @@ pub(super) struct Choice<T> {
 
 enum Read<T> {
     Word(fn() -> T),
+    Marked(fn(&Ident) -> T),
     Inner(fn(ParseStream<'_>) -> syn::Result<T>),
 }
 
@@ -17,6 +18,11 @@ impl<T> Choice<T> {
     /// A bare word.
     pub(super) fn word(word: &'static str, value: fn() -> T) -> Self {
         Self { shown: word, read: Read::Word(value) }
+    }
+
+    /// A bare word whose place is needed later, for a rule that it may break.
+    pub(super) fn marked(word: &'static str, value: fn(&Ident) -> T) -> Self {
+        Self { shown: word, read: Read::Marked(value) }
     }
 
     /// A word with something in parentheses, given as an example of both.
@@ -36,7 +42,8 @@ impl<T> Choice<T> {
     pub(super) fn read(&self, word: &Ident, input: ParseStream<'_>) -> syn::Result<T> {
         match (&self.read, input.peek(token::Paren)) {
             (Read::Word(value), false) => Ok(value()),
-            (Read::Word(_), true) => {
+            (Read::Marked(value), false) => Ok(value(word)),
+            (Read::Word(_) | Read::Marked(_), true) => {
                 Err(syn::Error::new_spanned(word, format_args!("`{word}` takes nothing in parentheses")))
             }
             (Read::Inner(read), true) => {

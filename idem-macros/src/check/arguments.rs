@@ -10,6 +10,7 @@ use crate::{
 
 pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_request_arguments(cx, args, func);
+    check_accepted(cx, args, func);
     check_function_arguments(cx, args, func);
     check_key_source(cx, args);
     check_refuse_late(cx, args);
@@ -34,6 +35,20 @@ fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     for key in of_requests.into_iter().flatten() {
         let message = format_args!("`{key}` is about requests, the plain `function` `{}` has none", func.name());
         cx.error(key, message);
+    }
+}
+
+// C-04: whoever calls a plain function has no place to be sent to.
+fn check_accepted(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    if let Some(InFlight::Accepted(word)) = args.in_flight.get()
+        && args.function.key().is_some()
+    {
+        let message = format_args!(
+            "`accepted` is an answer to a request, the plain `function` `{}` has none\n\
+             help: write `reject` or `wait(\"10s\")`",
+            func.name(),
+        );
+        cx.error(word, message);
     }
 }
 

@@ -56,6 +56,7 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
         let rule = match in_flight {
             InFlight::Reject => quote_spanned!(here()=> Reject),
             InFlight::Wait(wait) => duration("Wait", wait.seconds),
+            InFlight::Accepted(_) => quote_spanned!(here()=> Accepted),
         };
         quote_spanned!(here()=> in_flight(#p::InFlight::#rule))
     });

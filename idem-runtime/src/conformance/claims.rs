@@ -111,3 +111,21 @@ pub async fn peek_takes_nothing(store: &dyn Store) {
     let owned = own(store, &claim("a")).await;
     assert_eq!(owned.attempts, 1);
 }
+
+/// A peek by somebody who knows the record and not the payload finds what any payload would; catches a store whose peek
+/// compares digests without [`Fingerprint::matches`].
+pub async fn peek_without_a_payload_finds_any(store: &dyn Store) {
+    own(store, &claim("in-flight")).await;
+    run(store, "done", Outcome::Done(reply("x"))).await;
+    run(store, "rejected", Outcome::Rejected(reply("declined"), TTL)).await;
+    run(store, "in-doubt", Outcome::InDoubt(Reason::Panic)).await;
+    run(store, "released", Outcome::Released(Reason::Status)).await;
+    let keys = ["in-flight", "done", "rejected", "in-doubt", "released", "absent"];
+    let peeks = keys.map(|key| Peek { fingerprint: Fingerprint::unknown(), ..peek(key) });
+    let [in_flight, done, rejected, in_doubt, released, absent] = store.peek(&peeks).await.unwrap().try_into().unwrap();
+    found!(in_flight, Some(Found::InFlight { .. }));
+    found!(done, Some(Found::Replay(replay)) if replay.response == reply("x"));
+    found!(rejected, Some(Found::Replay(replay)) if replay.response == reply("declined"));
+    found!(in_doubt, Some(Found::InDoubt(Reason::Panic)));
+    found!((released, absent), (None, None));
+}

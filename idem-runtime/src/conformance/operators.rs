@@ -10,6 +10,7 @@ pub async fn find_shows_the_record(store: &dyn Store) {
     let owned = own(store, &claim).await;
     let found = find(store, "a").await;
     assert_eq!((found.id, &*found.op, found.attempt), (claim.record, "charge", claim.attempt));
+    assert_eq!(found.scope, "acme");
     assert_eq!((found.state, found.reason), (State::InFlight, None));
     assert_eq!((found.fence, found.attempts, found.epoch), (owned.fence, 1, 0));
     assert!(found.age < Duration::from_secs(5), "{:?}", found.age);
@@ -20,6 +21,20 @@ pub async fn find_shows_the_record(store: &dyn Store) {
     let off = SystemTime::now().duration_since(found.created_at).unwrap_or_default();
     assert!(off < Duration::from_secs(5), "{off:?}");
     assert!(found.links.is_empty());
+}
+
+/// A record is shown as that of whoever took it last; catches a store that keeps the first scope, or writes down that of
+/// a refused claim. (One record may be claimed from several scopes: `foreign_scope = reject`.)
+pub async fn find_shows_whose_record_it_is(store: &dyn Store) {
+    let foreign = || Claim { scope: "globex".into(), ..claim("a") };
+    let first = claim("a");
+    own(store, &first).await;
+    found!(claim_one(store, &foreign()).await, Claimed::Found(Found::InFlight { .. }));
+    assert_eq!(find(store, "a").await.scope, "acme");
+    finish(store, &first, Outcome::Released(Reason::Status)).await;
+    assert_eq!(find(store, "a").await.scope, "acme");
+    own(store, &foreign()).await;
+    assert_eq!(find(store, "a").await.scope, "globex");
 }
 
 fn link(claim: &Claim, epoch: u32, id: &str) -> Link {

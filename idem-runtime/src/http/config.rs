@@ -4,10 +4,16 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::response::Response;
 use futures_util::future::BoxFuture;
-use http::{HeaderName, StatusCode, header, request::Parts};
+use http::{HeaderName, HeaderValue, StatusCode, header, request::Parts};
 
 use super::{problem::Problem, reply};
 use crate::{key::RecordId, runtime::Builder};
+
+/// A fault: `accepted` promises a place.
+pub(crate) const NO_PLACE: &str = "`in_flight` is `accepted`, but there is no place where the result can be fetched: write `.operations_at(\"/operations/{id}\")`, and mount `Runtime::operation` there";
+
+/// What stands for the record's id in [`Builder::operations_at`].
+const ID: &str = "{id}";
 
 pub(crate) struct HttpConfig {
     /// As configured; a fault at `build()` if it is no header name.
@@ -20,6 +26,8 @@ pub(crate) struct HttpConfig {
     pub(super) authorize_replay: Option<Arc<dyn Fn(Replaying) -> BoxFuture<'static, bool> + Send + Sync>>,
     pub(super) kept: HashSet<HeaderName>,
     pub(super) omitted: HashSet<HeaderName>,
+    /// Where an operation's result can be fetched, with [`ID`] for the record.
+    operations_at: Option<String>,
     faults: Vec<String>,
 }
 
@@ -37,6 +45,7 @@ impl Default for HttpConfig {
             authorize_replay: None,
             kept: HashSet::new(),
             omitted: HashSet::new(),
+            operations_at: None,
             faults: Vec::new(),
         }
     }
@@ -52,7 +61,24 @@ impl HttpConfig {
         if self.read_timeout.is_zero() {
             faults.push("`read_timeout` must be more than zero".to_owned());
         }
+        if let Some(template) = &self.operations_at
+            && (!template.contains(ID) || HeaderValue::try_from(template).is_err())
+        {
+            faults.push(format!(
+                "`operations_at({template:?})` must be a path or URL that has `{ID}` in the record's place"
+            ));
+        }
         faults
+    }
+
+    pub(crate) fn shows_operations(&self) -> bool {
+        self.operations_at.is_some()
+    }
+
+    /// The `Location` of an operation.
+    pub(super) fn location(&self, record: RecordId) -> Option<HeaderValue> {
+        let template = self.operations_at.as_ref()?;
+        HeaderValue::try_from(template.replace(ID, &record.to_string())).ok() // a faulty one never gets past `build()`
     }
 
     /// The default header of the key.
@@ -125,6 +151,42 @@ impl Builder {
     /// response does not set them.
     pub fn problem_response(mut self, format: impl Fn(Problem) -> Response + Send + Sync + 'static) -> Self {
         self.config.http.problem_response = Some(Arc::new(format));
+        self
+    }
+
+    /// Where clients fetch the result of an operation that is under way: the `Location` of a 202, for operations with
+    /// `in_flight = accepted`, with the record's id in the place of `{id}`. A path as clients see it, nesting included, or a
+    /// whole URL. A template without `{id}` is a fault at `build()`, and so is `accepted` without this.
+    ///
+    /// The program mounts [`Runtime::operation`](crate::Runtime::operation) there itself, since only it knows who asks:
+    ///
+    /// ```
+    /// # use axum::{Router, extract::{FromRef, FromRequestParts, Path, State}, http::{StatusCode, request::Parts}, routing::{get, post}};
+    /// # use idem_runtime::{InFlight, MemoryStore, RecordId, Runtime, idempotent};
+    /// # #[derive(Clone, FromRef)] struct App { idem: Runtime }
+    /// # struct Tenant(String);
+    /// # impl idem_runtime::ScopePart for Tenant { fn write_scope(&self, out: &mut idem_runtime::ScopeWriter) { self.0.write_scope(out) } }
+    /// # impl<S: Sync> FromRequestParts<S> for Tenant { type Rejection = StatusCode;
+    /// #   async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, StatusCode> { Ok(Self("acme".into())) } }
+    /// #[idempotent(scope = "tenant", op = "export", ttl = "24h", in_flight = accepted)]
+    /// async fn export(tenant: Tenant) -> String {
+    ///     "a long report".to_owned()
+    /// }
+    ///
+    /// # #[tokio::main] async fn main() -> Result<(), idem_runtime::BuildError> {
+    /// # let store = MemoryStore::volatile();
+    /// let idem = Runtime::builder(store).namespace("reports").operations_at("/operations/{id}").build().await?;
+    /// let show = |tenant: Tenant, State(idem): State<Runtime>, Path(id): Path<RecordId>| async move {
+    ///     idem.operation(id, &tenant).await
+    /// };
+    /// let app: Router = Router::new()
+    ///     .route("/exports", post(export))
+    ///     .route("/operations/{id}", get(show))
+    ///     .with_state(App { idem });
+    /// # Ok(()) }
+    /// ```
+    pub fn operations_at(mut self, template: impl Into<String>) -> Self {
+        self.config.http.operations_at = Some(template.into());
         self
     }
 

@@ -10,6 +10,7 @@ use http::{HeaderName, HeaderValue, request::Parts};
 use super::{
     config::Replaying,
     header::{HeaderFault, parse_key},
+    operations,
     payload::{Incoming, Received},
     reply::{self, STATUS},
 };
@@ -74,7 +75,7 @@ pub async fn handle(
         Prepared::Refused(error) => runtime.problem(&error),
         Prepared::Protected(call) => {
             let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
-            respond(&runtime, &call, head, answer).await
+            respond(&runtime, &call, Some(head), answer).await
         }
     }
 }
@@ -96,7 +97,7 @@ pub async fn rejected(
         Prepared::Unprotected => rejection,
         Prepared::Refused(error) => runtime.problem(&error),
         Prepared::Protected(call) => match engine::peek(&runtime, &call).await {
-            Some(answer) => respond(&runtime, &call, incoming.parts, answer).await,
+            Some(answer) => respond(&runtime, &call, Some(incoming.parts), answer).await,
             None => rejection,
         },
     }
@@ -150,17 +151,24 @@ async fn call(
     record: RecordId,
     body: &Bytes,
 ) -> Call {
-    let patience = incoming.runtime.rules(operation).patience;
+    let rules = incoming.runtime.rules(operation);
+    let longest = if rules.accepts { ACCEPTED_WAIT } else { rules.patience };
+    let wished = prefer_wait(incoming).map(|wait| wait.min(longest));
     Call {
         operation,
         record,
         scope: scope.text(),
         fingerprint: incoming.fingerprint(operation.payload, body).await,
-        patience: prefer_wait(incoming).map_or(patience, |wait| wait.min(patience)),
+        patience: wished.unwrap_or(rules.patience),
+        accepts: rules.accepts,
     }
 }
 
-/// `Prefer: wait=5` (RFC 7240, section 4.3) may shorten a wait.
+/// How long a duplicate may ask to wait for the result itself before it is told where to fetch it.
+const ACCEPTED_WAIT: Duration = Duration::from_secs(30);
+
+/// `Prefer: wait=5` (RFC 7240, section 4.3) may shorten a wait; where a duplicate is told where to fetch the result, it
+/// may ask for one.
 fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
     let lines = incoming.parts.headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let mut preferences = lines.flat_map(|line| line.split(',')).filter_map(|preference| preference.split(';').next());
@@ -171,11 +179,15 @@ fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
     })
 }
 
-async fn respond(runtime: &Runtime, call: &Call, head: Parts, answer: Answer<Response>) -> Response {
+/// `head`: the request that asks, for whoever decides what it may see.
+pub(super) async fn respond(runtime: &Runtime, call: &Call, head: Option<Parts>, answer: Answer<Response>) -> Response {
     let error = match answer {
         Answer::Ran { value, recorded: true } => return value,
         Answer::Ran { value, recorded: false } => return with_status(value, "unrecorded"),
-        Answer::Refused(error) if !shows_a_result(error.kind()) => error,
+        Answer::Refused(error) if !shows_a_result(error.kind()) => match operations::accepted(runtime, call, &error) {
+            Some(accepted) => return accepted,
+            None => error,
+        },
         _ if !may_see(runtime, call, head).await => call.error(ErrorKind::ReplayForbidden),
         Answer::Refused(error) => error,
         Answer::Replay(stored) => match reply::replay(&stored) {
@@ -194,10 +206,11 @@ fn shows_a_result(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ResultUnavailable | ErrorKind::Expired)
 }
 
-async fn may_see(runtime: &Runtime, call: &Call, request: Parts) -> bool {
-    match &runtime.config().http.authorize_replay {
-        Some(ask) => ask(Replaying { op: call.operation.op, record: call.record, request }).await,
-        None => true,
+async fn may_see(runtime: &Runtime, call: &Call, request: Option<Parts>) -> bool {
+    match (&runtime.config().http.authorize_replay, request) {
+        (Some(ask), Some(request)) => ask(Replaying { op: call.operation.op, record: call.record, request }).await,
+        (Some(_), None) => false, // nothing to decide by
+        (None, _) => true,
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Problem {
     pub status: u16,
     /// This problem, in words.
     pub detail: String,
-    /// Where the key stands: `in_flight`, `completed`, `expired`, `in_doubt` or `unknown`.
+    /// Where the key stands: `in_flight`, `completed`, `expired`, `in_doubt`, `released` or `unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
     /// The operation.
@@ -83,6 +83,8 @@ fn row(kind: ErrorKind) -> Row {
         ErrorKind::InDoubt            => ("idempotency-outcome-unknown", 409, "The outcome of the first request is unknown", Some("in_doubt"), "operator", false),
         ErrorKind::ResultUnavailable  => ("idempotency-result-unavailable", 410, "The result was not retained", Some("completed"), "never", false),
         ErrorKind::Expired            => ("idempotency-result-expired", 410, "The result has expired", Some("expired"), "never", false),
+        ErrorKind::Released           => ("idempotency-operation-released", 409, "The operation ended without an effect", Some("released"), "same-key", false),
+        ErrorKind::UnknownOperation   => ("idempotency-operation-unknown", 404, "There is no such operation", None, "never", false),
         ErrorKind::Unavailable { .. } => ("idempotency-store-unavailable", 503, "The idempotency store is unavailable", None, "same-key", false),
         ErrorKind::TooLarge           => ("idempotency-request-too-large", 413, "The request body is too large", None, "never", false),
         ErrorKind::Unreadable         => ("idempotency-request-unreadable", 400, "The request body could not be read", None, "same-key", false),
@@ -147,11 +149,15 @@ impl Problem {
             headers.entry(header::LINK).or_insert(link);
         }
         if let Some(retry_after) = retry_after {
-            let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-            headers.entry(header::RETRY_AFTER).or_insert(seconds.into());
+            headers.entry(header::RETRY_AFTER).or_insert(whole_seconds(retry_after));
         }
         response
     }
+}
+
+/// `Retry-After`, rounded up.
+pub(super) fn whole_seconds(retry_after: Duration) -> HeaderValue {
+    (retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).into()
 }
 
 /// What a caller can make use of: never a source, which may name tables, files or hosts.
@@ -168,6 +174,8 @@ fn detail(error: &Error) -> String {
         ErrorKind::Expired => {
             "The operation was settled; the retry came too late to be answered, and is not run again."
         }
+        ErrorKind::Released => "Nothing of it is kept. Send the same request with the same key again.",
+        ErrorKind::UnknownOperation => "Check the address: a 202, or a problem of the caller's own, has named it.",
         ErrorKind::Unavailable { .. } | ErrorKind::Draining if error.about().body_ran => {
             "The operation ran, at least in part. Send the same request with the same key again."
         }

@@ -75,7 +75,7 @@ impl Builder {
     }
 
     /// What a duplicate gets while the first run is under way, where the annotation does not say. Default:
-    /// [`InFlight::Reject`].
+    /// [`InFlight::Reject`]. [`InFlight::Accepted`] also needs `operations_at`.
     pub fn in_flight(mut self, in_flight: InFlight) -> Self {
         self.config.in_flight = in_flight;
         self
@@ -172,6 +172,8 @@ impl Builder {
         check(wait_too_long, "`in_flight` must wait at most 3650 days");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
         #[cfg(feature = "axum")]
+        check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
+        #[cfg(feature = "axum")]
         faults.extend(config.http.faults().into_iter().map(Fault));
         faults.extend(self.annotation_faults().into_iter().map(Fault));
         faults
@@ -204,7 +206,11 @@ impl Builder {
         };
         let keeps_too_long = matches!(operation.client_errors, ClientErrors::Keep(window) if window > ttl);
         let refuses_too_early = operation.refuse_late.is_some_and(|refuse_late| refuse_late < ttl);
+        #[cfg(feature = "axum")]
+        let has_no_place = operation.in_flight == Some(InFlight::Accepted) && !config.http.shows_operations();
         [
+            #[cfg(feature = "axum")]
+            (has_no_place, crate::http::NO_PLACE),
             (waits_too_long, "a duplicate would wait as long as `timeout` or longer"),
             (keeps_too_long, "`client_errors = keep(..)` is longer than `ttl`"),
             (refuses_too_early, "`refuse_late` is shorter than `ttl`"),

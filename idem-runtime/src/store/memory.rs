@@ -42,6 +42,7 @@ pub(super) struct Held {
 pub(super) struct Kept {
     pub(super) row: Row,
     op: &'static str,
+    pub(super) scope: Arc<str>,
     pub(super) response: Option<StoredResponse>,
 }
 
@@ -94,7 +95,7 @@ impl Held {
         let before = self.records.get(&claim.record).map(|kept| &kept.row);
         let row = Row::taken(before, claim, fence, now);
         let owned = row.owned();
-        self.records.insert(claim.record, Kept { row, op: claim.op, response: None });
+        self.records.insert(claim.record, Kept { row, op: claim.op, scope: Arc::clone(&claim.scope), response: None });
         Claimed::Owner(owned)
     }
 
@@ -131,12 +132,12 @@ impl Held {
     }
 
     fn find(&self, record: RecordId, now: Millis) -> Option<Record> {
-        let Kept { row, op, .. } = self.records.get(&record)?;
+        let Kept { row, op, scope, .. } = self.records.get(&record)?;
         let links = self.links.get(&record).into_iter().flatten();
         let links = links.filter(|link| link.epoch == row.epoch).map(|link| (link.provider.clone(), link.id.clone()));
         #[allow(clippy::disallowed_methods, reason = "shown to operators, not decided by")]
         let wall = SystemTime::now();
-        Some(row.record(record, String::from(*op), links.collect(), now, wall))
+        Some(row.record(record, (String::from(*op), String::from(&**scope)), links.collect(), now, wall))
     }
 
     pub(super) fn survey(&self, now: Millis) -> Survey {

@@ -1,6 +1,9 @@
 //! What operators see and decide.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use super::{Attempt, Fence, StoredResponse};
 use crate::{
@@ -84,14 +87,16 @@ pub struct Doubts {
     pub oldest: Duration,
 }
 
-/// One record, as operators see it. Never contains the key.
-#[derive(Debug, Clone)]
+/// One record, as operators see it. Never contains the key; its `Debug` leaves the scope out.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Record {
     /// The identity.
     pub id: RecordId,
     /// The operation.
     pub op: String,
+    /// Whose it is: the scope of the claim that took it last, as [`Scope::as_str`](crate::Scope::as_str) writes it.
+    pub scope: String,
     /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`].
     pub state: State,
     /// Why, if there is a reason.
@@ -124,6 +129,7 @@ impl Record {
         Self {
             id,
             op: op.into(),
+            scope: String::new(),
             state,
             reason: None,
             fence,
@@ -136,5 +142,25 @@ impl Record {
             expires_at: SystemTime::UNIX_EPOCH,
             links: Vec::new(),
         }
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("id", &self.id)
+            .field("op", &self.op)
+            .field("state", &self.state)
+            .field("reason", &self.reason)
+            .field("fence", &self.fence)
+            .field("attempt", &self.attempt)
+            .field("attempts", &self.attempts)
+            .field("epoch", &self.epoch)
+            .field("created_at", &self.created_at)
+            .field("age", &self.age)
+            .field("lease_left", &self.lease_left)
+            .field("expires_at", &self.expires_at)
+            .field("links", &self.links)
+            .finish_non_exhaustive()
     }
 }

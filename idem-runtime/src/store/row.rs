@@ -179,7 +179,7 @@ impl Row {
     pub(super) fn record(
         &self,
         id: RecordId,
-        op: String,
+        (op, scope): (String, String),
         links: Vec<(String, String)>,
         now: Millis,
         wall: SystemTime,
@@ -190,6 +190,7 @@ impl Row {
         Record {
             id,
             op,
+            scope,
             state,
             reason,
             fence: self.fence,

@@ -216,7 +216,13 @@ impl Store for SqliteStore {
         let Some(found) = verbs::row(&mut reader, record).await? else { return Ok(None) };
         let links = verbs::links(&mut reader, record, found.row.epoch).await?;
         let since_1970 = Duration::from_millis(u64::try_from(found.now.0).unwrap_or(0));
-        Ok(Some(found.row.record(record, found.op, links, found.now, SystemTime::UNIX_EPOCH + since_1970)))
+        Ok(Some(found.row.record(
+            record,
+            (found.op, found.scope),
+            links,
+            found.now,
+            SystemTime::UNIX_EPOCH + since_1970,
+        )))
     }
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

@@ -98,7 +98,7 @@ impl Claim {
 pub struct Peek {
     /// Which record.
     pub record: RecordId,
-    /// Of the payload.
+    /// Of the payload; [`Fingerprint::unknown`] where whoever asks knows the record only.
     pub fingerprint: Fingerprint,
     /// As in [`Claim::rerun`].
     pub rerun: bool,

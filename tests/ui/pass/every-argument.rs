@@ -64,12 +64,18 @@ async fn function(app: &App, tenant: &str, id: u64, #[idem] exec: Execution) -> 
     Ok(id * app.rate + u64::from(exec.attempts()))
 }
 
+#[idempotent(scope = tenant, op = "accepted", in_flight = accepted, timeout = "10s")]
+async fn accepted(Path(tenant): Path<String>, Json(amount): Json<u64>) -> String {
+    format!("{tenant} {amount}")
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let app = App { idem: support::runtime().await, rate: 2 };
     let router = Router::new()
         .route("/every/{tenant}/{account}", routing::post(handler))
         .route("/key/{tenant}", routing::post(given_key))
+        .route("/accepted/{tenant}", routing::post(accepted))
         .with_state(app.clone());
     assert_eq!(support::post(&router, "/every/acme/3", "7").await, (201, "acme 3 14 false".to_owned()));
     assert_eq!(support::post(&router, "/key/acme", "7").await, (200, "acme 7".to_owned()));

@@ -17,6 +17,7 @@ use crate::{
 pub(super) struct Stored {
     pub(super) row: Row,
     pub(super) op: String,
+    pub(super) scope: String,
     /// The instant of the statement.
     pub(super) now: Millis,
 }
@@ -24,6 +25,7 @@ pub(super) struct Stored {
 pub(super) fn found(row: &PgRow) -> Result<Stored, StoreError> {
     Ok(Stored {
         op: column(row, "op")?,
+        scope: column(row, "scope")?,
         now: Millis(column(row, "now")?),
         row: Row {
             state: State::from_code(column(row, "state")?),

@@ -75,7 +75,7 @@ const NOW: &str = "date_trunc('milliseconds', statement_timestamp())";
 
 /// A record as `record::found` reads it. Deadlines are rounded up, which changes nothing in what the library wrote.
 const COLUMNS: &str = "
-    r.kid, r.op, r.state, r.reason, r.fence, r.attempt, r.attempts, r.epoch, r.fp_alg, r.fp,
+    r.kid, r.op, r.scope, r.state, r.reason, r.fence, r.attempt, r.attempts, r.epoch, r.fp_alg, r.fp,
     ceil(extract(epoch from r.lease_until) * 1000)::int8 as lease_until,
     floor(extract(epoch from r.created_at) * 1000)::int8 as created_at,
     ceil(extract(epoch from r.expires_at) * 1000)::int8 as expires_at,
@@ -119,6 +119,7 @@ ins as (
    where u.kid not in (select cur.kid from cur)
    order by u.kid
   on conflict (kid) do update set
+    scope       = case when {claimable:excluded} then excluded.scope else k.scope end,
     state       = case when {claimable:excluded} then 1 else k.state end,
     reason      = case when {claimable:excluded} then 0 else k.reason end,
     fence       = case when {claimable:excluded} then nextval('{schema}.idem_fence') else k.fence end,

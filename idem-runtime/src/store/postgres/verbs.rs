@@ -163,7 +163,7 @@ impl Verbs {
     pub(super) async fn find(&self, id: RecordId) -> Result<Option<Record>, StoreError> {
         let rows = self.connections.rows(&self.statements.find, &[Arg::Uuid(uuid(id))]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let Stored { row, op, now } = record::found(first)?;
+        let Stored { row, op, scope, now } = record::found(first)?;
         let mut links = Vec::new();
         for row in &rows {
             if let (Some(provider), Some(id)) = (column(row, "provider")?, column(row, "id")?) {
@@ -171,7 +171,7 @@ impl Verbs {
             }
         }
         let since_1970 = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
-        Ok(Some(row.record(id, op, links, now, SystemTime::UNIX_EPOCH + since_1970)))
+        Ok(Some(row.record(id, (op, scope), links, now, SystemTime::UNIX_EPOCH + since_1970)))
     }
 
     pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

@@ -16,6 +16,7 @@ use crate::{
 pub(super) struct Stored {
     pub(super) row: Row,
     pub(super) op: String,
+    pub(super) scope: String,
     /// When the statement ran. A transaction has its own instant and does not look at this one.
     pub(super) now: Millis,
 }
@@ -23,6 +24,7 @@ pub(super) struct Stored {
 pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
     Ok(Stored {
         op: row.try_get("op").map_err(failed)?,
+        scope: row.try_get("scope").map_err(failed)?,
         now: Millis(integer(row, "now")?),
         row: Row {
             state: State::from_code(integer(row, "state")?),

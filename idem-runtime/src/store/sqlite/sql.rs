@@ -10,7 +10,7 @@ macro_rules! now {
 
 macro_rules! columns {
     () => {
-        "k.op, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
+        "k.op, k.scope, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
          k.lease_until, k.created_at, k.expires_at, k.guard_until"
     };
 }

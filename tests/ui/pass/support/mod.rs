@@ -10,7 +10,7 @@ use idem_runtime::{MemoryStore, Runtime};
 use tower::ServiceExt as _;
 
 pub async fn runtime() -> Runtime {
-    Runtime::builder(MemoryStore::volatile()).namespace("ui").build().await.unwrap()
+    Runtime::builder(MemoryStore::volatile()).namespace("ui").operations_at("/operations/{id}").build().await.unwrap()
 }
 
 /// Posts `body` as JSON under the key `k`; the status, and the answer's body.

@@ -32,6 +32,8 @@ pub(super) enum Fault {
     RunsDoubtsAgain,
     ComparesNoFingerprint,
     PeeksWithoutTheFingerprint,
+    PeeksByDigestsOnly,
+    KeepsTheFirstScope,
     /// Of whatever algorithms.
     ComparesDigestsOnly,
     /// A claim that is sent again finds itself in flight.
@@ -144,6 +146,9 @@ impl Store for Faulty {
         let peeks: Vec<Peek> = match self.fault {
             Fault::ComparesNoFingerprint | Fault::PeeksWithoutTheFingerprint => {
                 peeks.iter().map(|peek| self.any_payload(*peek)).collect()
+            }
+            Fault::PeeksByDigestsOnly => {
+                peeks.iter().map(|peek| Peek { fingerprint: self.same_algorithm(*peek), ..*peek }).collect()
             }
             _ => peeks.to_vec(),
         };

@@ -31,7 +31,11 @@ impl Faulty {
             (Fault::ComparesNoFingerprint, _) => claim.fingerprint = self.any_payload(claim.peek()).fingerprint,
             _ => {}
         }
+        let scope = self.locked(|held, _| held.records.get(&claim.record).map(|kept| kept.scope.clone()));
         let claimed = self.keeping_the_answer(claim.record, || self.locked(|held, now| held.claim(&claim, now)));
+        if let (Fault::KeepsTheFirstScope, Some(scope)) = (self.fault, scope) {
+            self.locked(|held, _| held.records.get_mut(&claim.record).map(|kept| kept.scope = scope));
+        }
         if let (Fault::CountsFencesPerRecord, Claimed::Owner(owned)) = (self.fault, &claimed) {
             let fence = Fence(owned.attempts.into());
             self.change(claim.record, |row| row.fence = fence);
