@@ -30,6 +30,7 @@ pub(crate) struct Args {
     pub(crate) in_flight: Attr<InFlight>,
     pub(crate) client_errors: Attr<ClientErrors>,
     pub(crate) timeout: Attr<Seconds>,
+    pub(crate) foreign_scope: Attr<ForeignScope>,
     pub(crate) state: Attr<Type>,
     pub(crate) function: Attr<()>,
     pub(crate) runtime: Attr<Expr>,
@@ -74,6 +75,11 @@ pub(crate) enum ClientErrors {
     Release,
     Keep(Seconds),
     Store,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum ForeignScope {
+    Reject,
 }
 
 struct Argument {
@@ -133,6 +139,10 @@ const ARGUMENTS: &[Argument] = &[
     }),
     // timeout = "30s"
     argument("timeout", r#"timeout = "30s""#, |args, from| args.timeout.set(from.key, from.duration())),
+    // foreign_scope = reject
+    argument("foreign_scope", "foreign_scope = reject", |args, from| {
+        args.foreign_scope.set(from.key, from.choice(&[Choice::word("reject", || ForeignScope::Reject)]))
+    }),
     // state = App
     argument("state", "state = App", |args, from| args.state.set(from.key, from.ty())),
     // function

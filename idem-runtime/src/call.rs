@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::{
     error::{Error, ErrorKind},
     fingerprint::Fingerprint,
-    key::RecordId,
-    operation::Operation,
+    key::{Key, RecordId, Scope},
+    operation::{ForeignScope, Operation},
     store::Peek,
 };
 
@@ -39,6 +39,25 @@ pub(crate) struct Call {
     pub(crate) patience: Duration,
     /// While the first run is under way, a duplicate is told where to fetch its result.
     pub(crate) accepts: bool,
+}
+
+/// A scope is either part of the identity, so that another one's key is another key, or part of what must be the same.
+impl Operation {
+    /// The record that `key` names.
+    pub(crate) fn identity(&self, namespace: &str, scope: &Scope, key: &Key) -> RecordId {
+        match self.foreign_scope {
+            ForeignScope::Isolate => RecordId::new(namespace, scope, self.op, key),
+            ForeignScope::Reject => RecordId::of_all_scopes(namespace, self.op, key),
+        }
+    }
+
+    /// What must be the same in a retry with this payload.
+    pub(crate) fn bound(&self, scope: &Scope, payload: Fingerprint) -> Fingerprint {
+        match self.foreign_scope {
+            ForeignScope::Isolate => payload,
+            ForeignScope::Reject => payload.within(scope),
+        }
+    }
 }
 
 impl Call {

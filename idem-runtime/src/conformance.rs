@@ -76,6 +76,7 @@ macro_rules! __store_cases {
             a_claim_sent_again_is_still_the_owners
             a_mismatch_is_told_before_anything_else
             digests_of_another_algorithm_are_not_compared
+            another_scope_is_a_mismatch_by_any_algorithm
             a_slice_is_answered_in_order
             peek_finds_what_a_claim_would
             peek_takes_nothing
@@ -125,6 +126,7 @@ macro_rules! __store_cases {
             an_expired_lease_is_in_doubt
             a_late_owner_completes_if_nobody_took_over
             a_rerun_takes_over_an_expired_lease
+            a_rerun_by_another_scope_takes_nothing_over
             an_answer_is_replayed_then_refused_then_runs_afresh
             one_of_many_runs_an_expired_record_afresh
             a_rejection_lasts_as_long_as_it_says

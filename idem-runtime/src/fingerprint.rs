@@ -12,7 +12,14 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::{key::hex, operation::PayloadRule};
+use crate::{
+    key::{Scope, hex},
+    operation::PayloadRule,
+};
+
+/// The bit of an algorithm that says: the first half of the digest is that of the scope.
+const SCOPED: i16 = 1 << 14;
+const HALF: usize = 16;
 
 /// What a record remembers of the payload it belongs to: enough to recognise it, not to read it.
 ///
@@ -53,11 +60,26 @@ impl Fingerprint {
         &self.digest
     }
 
+    /// The same payload, of this scope only: what a record keeps whose identity says nothing of the scope.
+    pub(crate) fn within(self, scope: &Scope) -> Self {
+        let mut digest = scope.digest();
+        digest[HALF..].copy_from_slice(&self.digest[..HALF]);
+        Self { algorithm: self.algorithm | SCOPED, digest }
+    }
+
     /// Whether both are of the same payload, as far as can be known: digests of different algorithms count as a match.
     /// A false match only replays an answer; a false mismatch drives the client to a new key, and that to a second effect.
+    ///
+    /// Not so the scope (`foreign_scope = reject`): an algorithm with the bit `0x4000` has the scope in the first 16 bytes
+    /// of its digest, by whatever else the payload was digested. Those are always compared, and never match where one of
+    /// the two has none: a false match would show one caller's answer to another.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
-        self.algorithm != other.algorithm || self.digest == other.digest
+        if self.algorithm == other.algorithm { self.digest == other.digest } else { self.scope() == other.scope() }
+    }
+
+    fn scope(&self) -> Option<&[u8]> {
+        (self.algorithm & SCOPED != 0).then_some(&self.digest[..HALF])
     }
 }
 

@@ -177,9 +177,9 @@ fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key:
     let material = Material { path: &[], query: "", media_type: "", body: Content::Bytes(&[]) };
     Ok(Call {
         operation,
-        record: runtime.record(scope, operation.op, &key)?,
+        record: runtime.record(operation, scope, &key)?,
         scope: scope.text(),
-        fingerprint: fingerprint(PayloadRule::None, &material),
+        fingerprint: operation.bound(scope, fingerprint(PayloadRule::None, &material)),
         patience: runtime.rules(operation).patience,
         accepts: false, // nothing to fetch it with
     })

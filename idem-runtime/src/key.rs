@@ -2,7 +2,9 @@
 //!
 //! Header text and expressions become a [`Key`] at the door; no raw key travels further, is stored, or reaches a log.
 
-use std::{borrow::Cow, fmt, rc::Rc, str::FromStr, sync::Arc};
+mod parts;
+
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
@@ -133,10 +135,16 @@ impl Scope {
         Self::from(out)
     }
 
-    /// The parts joined by `/`, with `%`, `/` and NUL escaped: for operators, not for the identity.
+    /// The parts joined by `/`, with `%`, `/` and NUL escaped, so that no two scopes read the same (but for one of a
+    /// single empty part, which reads as [`Global`]): for operators, not for the identity.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// What tells it from every other.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.digest_input).into()
     }
 
     pub(crate) fn text(&self) -> Arc<str> {
@@ -167,8 +175,19 @@ impl RecordId {
     /// The record that `key` names for `op` in `scope`.
     #[must_use]
     pub fn new(namespace: &str, scope: &Scope, op: &str, key: &Key) -> Self {
+        Self::digested([namespace.as_bytes(), &scope.digest_input, op.as_bytes(), &key.0])
+    }
+
+    /// The record that `key` names for `op`, whoever asks. No scope has these bytes, for its parts begin with a length: so
+    /// it is no record of [`new`](Self::new).
+    pub(crate) fn of_all_scopes(namespace: &str, op: &str, key: &Key) -> Self {
+        const { assert!(ALL_SCOPES.len() < LENGTH) };
+        Self::digested([namespace.as_bytes(), ALL_SCOPES, op.as_bytes(), &key.0])
+    }
+
+    fn digested(parts: [&[u8]; 4]) -> Self {
         let mut input = Vec::with_capacity(128);
-        for part in [namespace.as_bytes(), &scope.digest_input, op.as_bytes(), &key.0] {
+        for part in parts {
             length_prefixed(&mut input, part);
         }
         let digest = Sha256::digest(&input);
@@ -245,6 +264,9 @@ pub struct InvalidRecordId;
 
 const LENGTH: usize = size_of::<u64>();
 
+/// In the place of a scope, where it is no part of the identity.
+const ALL_SCOPES: &[u8] = b"all";
+
 fn length_prefixed(out: &mut Vec<u8>, part: &[u8]) {
     out.extend_from_slice(&(part.len() as u64).to_be_bytes());
     out.extend_from_slice(part);
@@ -257,82 +279,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         text
     })
 }
-
-macro_rules! text_parts {
-    ($($ty:ty),*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl ScopePart for $ty {
-            fn write_scope(&self, out: &mut ScopeWriter) { out.part(self) }
-        }
-        #[diagnostic::do_not_recommend]
-        impl KeyPart for $ty {
-            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self.as_bytes()) }
-        }
-    )*};
-}
-text_parts!(str, String, Cow<'_, str>);
-
-macro_rules! display_parts {
-    ($($ty:ty),*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl ScopePart for $ty {
-            fn write_scope(&self, out: &mut ScopeWriter) { out.part(&self.to_string()) }
-        }
-        #[diagnostic::do_not_recommend]
-        impl KeyPart for $ty {
-            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Owned(self.to_string().into_bytes()) }
-        }
-    )*};
-}
-display_parts!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, uuid::Uuid);
-
-macro_rules! pointer_parts {
-    ($($ty:ty),*) => {$(
-        impl<T: ScopePart + ?Sized> ScopePart for $ty {
-            fn write_scope(&self, out: &mut ScopeWriter) { (**self).write_scope(out) }
-        }
-        impl<T: KeyPart + ?Sized> KeyPart for $ty {
-            fn key_bytes(&self) -> Cow<'_, [u8]> { (**self).key_bytes() }
-        }
-    )*};
-}
-pointer_parts!(&T, &mut T, Box<T>, Arc<T>, Rc<T>);
-
-macro_rules! byte_keys {
-    ($($ty:ty),*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl KeyPart for $ty {
-            fn key_bytes(&self) -> Cow<'_, [u8]> { Cow::Borrowed(self) }
-        }
-    )*};
-}
-byte_keys!([u8], Vec<u8>, bytes::Bytes);
-
-#[diagnostic::do_not_recommend]
-impl<const N: usize> KeyPart for [u8; N] {
-    fn key_bytes(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(self)
-    }
-}
-
-macro_rules! tuple_scopes {
-    ($($name:ident)+) => {
-        #[diagnostic::do_not_recommend]
-        impl<$($name: ScopePart),+> ScopePart for ($($name,)+) {
-            #[allow(non_snake_case, reason = "one letter per part")]
-            fn write_scope(&self, out: &mut ScopeWriter) {
-                let ($($name,)+) = self;
-                $($name.write_scope(out);)+
-            }
-        }
-    };
-}
-tuple_scopes!(A);
-tuple_scopes!(A B);
-tuple_scopes!(A B C);
-tuple_scopes!(A B C D);
-tuple_scopes!(A B C D E);
-tuple_scopes!(A B C D E F);
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ pub struct Operation {
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) client_errors: ClientErrors,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) foreign_scope: ForeignScope,
 }
 
 /// Where an annotation stands. Two annotations at one place are one: an attribute above ours may emit the item again.
@@ -99,6 +100,16 @@ pub enum ClientErrors {
     Store,
 }
 
+/// What a key means to another scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForeignScope {
+    /// Another key: the scope is part of the identity.
+    #[default]
+    Isolate,
+    /// The same key, used with another payload: the scope is part of the fingerprint.
+    Reject,
+}
+
 /// For the attribute's expansion: everything here is `const`, so an annotation costs nothing at run time.
 #[doc(hidden)]
 impl Operation {
@@ -117,6 +128,7 @@ impl Operation {
             in_flight: None,
             client_errors: ClientErrors::Release,
             timeout: None,
+            foreign_scope: ForeignScope::Isolate,
         }
     }
 
@@ -163,6 +175,11 @@ impl Operation {
     #[must_use]
     pub const fn timeout(self, seconds: u64) -> Self {
         Self { timeout: Some(Duration::from_secs(seconds)), ..self }
+    }
+
+    #[must_use]
+    pub const fn foreign_scope(self, foreign_scope: ForeignScope) -> Self {
+        Self { foreign_scope, ..self }
     }
 }
 

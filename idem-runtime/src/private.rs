@@ -15,7 +15,7 @@ pub use crate::{
     execution::{Supplied, Supply},
     function::{Recordable, Recorder, function},
     key::{Scope, ScopeWriter},
-    operation::{ClientErrors, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered},
+    operation::{ClientErrors, ForeignScope, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered},
 };
 
 #[cfg(feature = "axum")]

@@ -1,6 +1,7 @@
 //! [`Runtime`]: one per process and store, in every handler's state.
 
 mod builder;
+mod find;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,10 +16,10 @@ pub use self::builder::{BuildError, Builder, Fault};
 use crate::{
     cache::Cache,
     error::{Error, ErrorKind},
-    key::{InvalidKey, Key, RecordId, Scope, ScopePart},
+    key::RecordId,
     lease::{GivenUp, Leases, Ticker},
     observe::Pace,
-    operation::{InFlight, Kind, Operation, registered},
+    operation::{self, InFlight, Kind, Operation},
     state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     sweep::Sweeper,
@@ -118,33 +119,6 @@ impl Runtime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Reads the record that `key` names for `op` in `scope` ([`Global`](crate::Global) where the annotation says
-    /// `global`). `None` if there is none, which is also what a misspelled `op`, another scope or another namespace
-    /// looks like.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidKey`] for a key that no request could have; [`ErrorKind::Unavailable`] or
-    /// [`ErrorKind::Store`] if the store cannot tell.
-    ///
-    /// # Cancel safety
-    /// Reads only; drop it at will.
-    pub async fn find(&self, op: &str, scope: impl ScopePart + Send, key: &str) -> Result<Option<Record>, Error> {
-        let record = self.record(&Scope::of(&scope), op, key.as_bytes())?;
-        self.ask(self.store().find(record)).await.map_err(Error::from_store)
-    }
-
-    /// Reads the record with this identity: the `operation` of a problem, the `record` of a log line. `None` if there
-    /// is none.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unavailable`] or [`ErrorKind::Store`] if the store cannot tell.
-    ///
-    /// # Cancel safety
-    /// Reads only; drop it at will.
-    pub async fn find_record(&self, id: RecordId) -> Result<Option<Record>, Error> {
-        self.ask(self.store().find(id)).await.map_err(Error::from_store)
-    }
-
     /// Settles a record whose outcome is in doubt, and writes down who did it and why.
     ///
     /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
@@ -184,7 +158,7 @@ impl Runtime {
         if by.who.is_empty() || by.why.is_empty() {
             return Err(conflict("`Audit` needs to say who and why"));
         }
-        let operation = registered().into_iter().find(|operation| operation.op == record.op);
+        let operation = operation::named(&record.op);
         if let (Some(operation), Resolution::Complete(response)) = (operation, &how) {
             let is_http = response.status.is_some();
             if is_http != (operation.kind == Kind::Handler) {
@@ -240,12 +214,6 @@ impl Runtime {
             tracing::warn!(target: "idem::engine", "background tasks did not stop in time");
         }
         Drained { completed, in_doubt: given_up.in_doubt, released: given_up.released }
-    }
-
-    pub(crate) fn record(&self, scope: &Scope, op: &str, key: &[u8]) -> Result<RecordId, Error> {
-        let key = Key::new(key)
-            .map_err(|InvalidKey(why)| Error::new(ErrorKind::InvalidKey).with(|about| about.detail = Some(why)))?;
-        Ok(RecordId::new(&self.config().namespace, scope, op, &key))
     }
 
     /// # Errors

@@ -11,6 +11,7 @@ mod deploys;
 mod disconnects;
 mod expiry;
 mod fingerprint;
+mod foreign;
 mod functions;
 mod interruptions;
 mod keys;

@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 
 use crate::{
-    args::{Args, ClientErrors, InFlight, Payload},
+    args::{Args, ClientErrors, InFlight, Payload, Scope},
     ctxt::Ctxt,
     item::HandlerFn,
 };
@@ -16,6 +16,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_refuse_late(cx, args);
     check_client_errors(cx, args);
     check_wait(cx, args);
+    check_foreign_scope(cx, args, func);
 }
 
 // A plain function has no request: what describes one says nothing there.
@@ -123,5 +124,17 @@ fn check_wait(cx: &Ctxt, args: &Args) {
             timeout.lit.value(),
         );
         cx.error(&wait.lit, message);
+    }
+}
+
+// C-05: where all callers share their keys, no scope is foreign.
+fn check_foreign_scope(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    if let (Some(key), Some(Scope::Global)) = (args.foreign_scope.key(), args.scope.get()) {
+        let message = format_args!(
+            "`foreign_scope` needs a scope to tell callers apart, those of `{}` are all `global`\n\
+             help: leave it out, or write `scope = ..` with the parameter that says who calls",
+            func.name(),
+        );
+        cx.error(key, message);
     }
 }

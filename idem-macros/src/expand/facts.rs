@@ -5,7 +5,7 @@ use quote::quote_spanned;
 
 use super::{here, private};
 use crate::{
-    args::{ClientErrors, InFlight, KeyFormat, Payload},
+    args::{ClientErrors, ForeignScope, InFlight, KeyFormat, Payload},
     operation::{Facts, Kind, Operation},
 };
 
@@ -69,7 +69,11 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
         quote_spanned!(here()=> client_errors(#p::ClientErrors::#rule))
     });
     let timeout = facts.timeout.map(|seconds| quote_spanned!(here()=> timeout(#seconds)));
-    let all = [ttl, refuse_late, header, optional, key_format, payload, in_flight, client_errors, timeout];
+    let foreign_scope = facts
+        .foreign_scope
+        .map(|ForeignScope::Reject| quote_spanned!(here()=> foreign_scope(#p::ForeignScope::Reject)));
+    let all =
+        [ttl, refuse_late, header, optional, key_format, payload, in_flight, client_errors, timeout, foreign_scope];
     all.into_iter().flatten().collect()
 }
 

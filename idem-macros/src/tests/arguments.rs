@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{check, expand};
 
 #[test]
 fn every_setting() {
@@ -10,7 +10,7 @@ fn every_setting() {
         r#"
         op = "pay.v2", scope = (tenant.id, account), ttl = "1h", refuse_late = "2h", header = "X-Key", optional,
         key_format = uuid, payload = fields("/amount", "/currency"), in_flight = wait("5s"),
-        client_errors = keep("30s"), timeout = "10s", crate = ::platform::idem,
+        client_errors = keep("30s"), timeout = "10s", foreign_scope = reject, crate = ::platform::idem,
         "#,
         "async fn pay(tenant: Tenant, Path((ref account, mut _n)): Path<(String, u8)>, body: String) { body() }",
         &expect![[r#"
@@ -48,7 +48,8 @@ fn every_setting() {
                                 ::core::time::Duration::from_secs(30u64),
                             ),
                         )
-                        .timeout(10u64);
+                        .timeout(10u64)
+                        .foreign_scope(::platform::idem::private::ForeignScope::Reject);
                     ::platform::idem::private::inventory::submit! {
                         ::platform::idem::private::Registered(& OPERATION)
                     }
@@ -122,6 +123,13 @@ fn every_setting() {
             }
         "#]],
     );
+}
+
+#[test]
+fn clause_04_a_place_to_fetch_the_result_is_a_word() {
+    let item = "async fn export(t: T) -> String { body() }";
+    let expanded = expand(r#"op = "export", scope = t, in_flight = accepted"#, item).to_string();
+    assert!(expanded.contains(". in_flight (:: idem_runtime :: private :: InFlight :: Accepted)"), "{expanded}");
 }
 
 #[test]

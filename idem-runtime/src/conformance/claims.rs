@@ -54,6 +54,36 @@ pub async fn digests_of_another_algorithm_are_not_compared(store: &dyn Store) {
     assert_eq!((replay.fingerprint.algorithm(), replay.fingerprint.digest()), (1, &[1; 32]), "of what was answered");
 }
 
+/// Where the scope is part of the fingerprint, another one is a mismatch even if the payloads cannot be compared; catches
+/// a store that takes another algorithm for a match before it looks at the scope.
+pub async fn another_scope_is_a_mismatch_by_any_algorithm(store: &dyn Store) {
+    let by = |key, scope, algorithm| Claim { fingerprint: within(scope, algorithm, 1), ..claim(key) };
+    for (key, outcome) in [
+        ("in-flight", None),
+        ("done", Some(Outcome::Done(reply("x")))),
+        ("in-doubt", Some(Outcome::InDoubt(Reason::Panic))),
+        ("rejected", Some(Outcome::Rejected(reply("declined"), TTL))),
+    ] {
+        let first = by(key, "acme", 4);
+        own(store, &first).await;
+        if let Some(outcome) = outcome {
+            finish(store, &first, outcome).await;
+        }
+    }
+    for key in ["in-flight", "done", "in-doubt"] {
+        let unscoped = Claim { fingerprint: Fingerprint::unknown(), ..claim(key) };
+        for foreign in [by(key, "globex", 4), by(key, "globex", 5), unscoped] {
+            found!(store.peek(&[foreign.peek()]).await.unwrap().as_slice(), [Some(Found::Mismatch)]);
+            found!(claim_one(store, &foreign).await, Claimed::Found(Found::Mismatch));
+        }
+    }
+    found!(claim_one(store, &by("in-flight", "acme", 5)).await, Claimed::Found(Found::InFlight { .. }));
+    found!(claim_one(store, &by("done", "acme", 5)).await, Claimed::Found(Found::Replay(_)));
+    found!(claim_one(store, &by("in-doubt", "acme", 5)).await, Claimed::Found(Found::InDoubt(_)));
+    found!(claim_one(store, &by("rejected", "acme", 5)).await, Claimed::Found(Found::Replay(_)));
+    own(store, &by("rejected", "globex", 5)).await; // as any other payload
+}
+
 /// A slice is answered item by item, in order; catches a store that sorts a slice, or answers what it wrote before what
 /// it refused.
 pub async fn a_slice_is_answered_in_order(store: &dyn Store) {

@@ -26,6 +26,11 @@ pub(crate) fn payload(n: u8) -> Fingerprint {
     Fingerprint::from_parts(1, [n; 32])
 }
 
+/// Of a payload by one of several algorithms, where the scope is part of it.
+pub(crate) fn within(scope: &str, algorithm: i16, n: u8) -> Fingerprint {
+    Fingerprint::from_parts(algorithm, [n; 32]).within(&Scope::of(scope))
+}
+
 /// A claim of `key` by a new attempt.
 pub(crate) fn claim(key: &str) -> Claim {
     Claim {

@@ -53,6 +53,18 @@ pub async fn a_rerun_takes_over_an_expired_lease(store: &dyn Store, clock: &dyn 
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("second"));
 }
 
+/// A second run is for the same scope only; catches a store that takes over what it cannot compare.
+pub async fn a_rerun_by_another_scope_takes_nothing_over(store: &dyn Store, clock: &dyn Clock) {
+    let by = |scope, algorithm| Claim { rerun: true, fingerprint: within(scope, algorithm, 1), ..claim("a") };
+    let owned = own(store, &by("acme", 4)).await;
+    clock.pass(LEASE).await;
+    for algorithm in [4, 5] {
+        found!(claim_one(store, &by("globex", algorithm)).await, Claimed::Found(Found::Mismatch));
+    }
+    assert_eq!(find(store, "a").await.fence, owned.fence);
+    assert_eq!(own(store, &by("acme", 5)).await.attempts, 2);
+}
+
 /// An answer is replayed for `ttl`, refused until `guard`, then the key is free; catches a store that runs a late retry
 /// or keeps the old record's times.
 pub async fn an_answer_is_replayed_then_refused_then_runs_afresh(store: &dyn Store, clock: &dyn Clock) {

@@ -127,7 +127,7 @@ fn identify(
     let runtime = &incoming.runtime;
     runtime.serves(operation)?;
     let key = match key {
-        KeySource::Given(key) => return runtime.record(scope, operation.op, &key).map(Some),
+        KeySource::Given(key) => return runtime.record(operation, scope, &key).map(Some),
         KeySource::Header => {
             let name = operation.header.map_or_else(|| Ok(runtime.config().http.header()), HeaderName::try_from);
             let name = name
@@ -137,7 +137,7 @@ fn identify(
         }
     };
     match key {
-        Ok(key) => Ok(Some(RecordId::new(&runtime.config().namespace, scope, operation.op, &key))),
+        Ok(key) => Ok(Some(operation.identity(&runtime.config().namespace, scope, &key))),
         Err(HeaderFault::Missing) if operation.optional => Ok(None),
         Err(HeaderFault::Missing) => Err(Error::new(ErrorKind::MissingKey)),
         Err(HeaderFault::Invalid(why)) => Err(Error::new(ErrorKind::InvalidKey).with(|about| about.detail = Some(why))),
@@ -158,7 +158,7 @@ async fn call(
         operation,
         record,
         scope: scope.text(),
-        fingerprint: incoming.fingerprint(operation.payload, body).await,
+        fingerprint: operation.bound(scope, incoming.fingerprint(operation.payload, body).await),
         patience: wished.unwrap_or(rules.patience),
         accepts: rules.accepts,
     }

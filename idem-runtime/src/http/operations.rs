@@ -96,7 +96,7 @@ impl Runtime {
             operation,
             record: id,
             scope: scope.text(),
-            fingerprint: Fingerprint::unknown(),
+            fingerprint: operation.bound(&scope, Fingerprint::unknown()),
             patience: std::time::Duration::ZERO,
             accepts: true,
         };

@@ -63,3 +63,27 @@ fn case_93_provider_keys_differ_by_step_epoch_and_tenant() {
     assert!(keys.iter().all(|k| k.len() == 64));
     assert_eq!(a.provider_key(0, ""), a.provider_key(0, ""));
 }
+
+/// Also where a scope was made to look like the mark of those.
+#[test]
+fn clause_05_a_record_of_all_scopes_is_none_of_one_scope() {
+    let key = Key::new("k").unwrap();
+    let of_all = RecordId::of_all_scopes("shop", "charge", &key);
+    for scope in [Scope::of("all"), Scope::of(""), Scope::from(ScopeWriter::default()), Scope::of(&("a", "ll"))] {
+        assert_ne!(of_all, RecordId::new("shop", &scope, "charge", &key));
+    }
+    assert_ne!(of_all, RecordId::of_all_scopes("other", "charge", &key));
+    assert_ne!(of_all, RecordId::of_all_scopes("shop", "refund", &key));
+    assert_ne!(of_all, RecordId::of_all_scopes("shop", "charge", &Key::new("K").unwrap()));
+    assert_eq!(of_all.to_string(), "b8190b6515727157023629d5c3691a54", "stored in somebody's database");
+}
+
+#[test]
+fn record_ids_can_be_deserialised() {
+    let id = id(&Scope::of("acme"), "charge", "k");
+    let text = format!("\"{id}\"");
+    assert_eq!(serde_json::from_str::<RecordId>(&text).unwrap(), id);
+    assert_eq!(serde_json::from_reader::<_, RecordId>(text.as_bytes()).unwrap(), id);
+    let error = serde_json::from_str::<RecordId>("\"secret\"").unwrap_err();
+    assert!(error.to_string().starts_with("a record id is 32 hex digits"), "{error}");
+}

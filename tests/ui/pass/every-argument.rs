@@ -57,6 +57,7 @@ async fn given_key(Path(tenant): Path<String>, Json(amount): Json<u64>) -> Strin
     payload = none,
     in_flight = reject,
     timeout = "10s",
+    foreign_scope = reject,
     crate = ::idem_runtime
 )]
 async fn function(app: &App, tenant: &str, id: u64, #[idem] exec: Execution) -> Result<u64, Error> {
@@ -64,7 +65,7 @@ async fn function(app: &App, tenant: &str, id: u64, #[idem] exec: Execution) -> 
     Ok(id * app.rate + u64::from(exec.attempts()))
 }
 
-#[idempotent(scope = tenant, op = "accepted", in_flight = accepted, timeout = "10s")]
+#[idempotent(scope = tenant, op = "accepted", in_flight = accepted, timeout = "10s", foreign_scope = reject)]
 async fn accepted(Path(tenant): Path<String>, Json(amount): Json<u64>) -> String {
     format!("{tenant} {amount}")
 }

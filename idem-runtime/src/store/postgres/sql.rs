@@ -34,8 +34,8 @@ pub(super) struct Statement(SqlStr);
 impl Statement {
     fn new(schema: &str, template: &str) -> Self {
         let text = template
-            .replace("{claimable:u}", &CLAIMABLE.replace("{by}", "u"))
-            .replace("{claimable:excluded}", &CLAIMABLE.replace("{by}", "excluded"))
+            .replace("{claimable:u}", &claimable("u"))
+            .replace("{claimable:excluded}", &claimable("excluded"))
             .replace("{columns}", COLUMNS)
             .replace("{now}", NOW)
             .replace("{schema}", &format!("\"{schema}\""));
@@ -87,9 +87,18 @@ const COLUMNS: &str = "
 const CLAIMABLE: &str = "(k.attempt <> {by}.attempt and (
          k.state = 4
       or k.state = 2 and k.guard_until <= {by}.created_at
-      or k.state = 3 and (k.expires_at <= {by}.created_at or k.fp_alg = {by}.fp_alg and k.fp <> {by}.fp)
-      or k.state = 6 and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp)
-      or k.state = 1 and $10::bool and (k.fp_alg <> {by}.fp_alg or k.fp = {by}.fp) and k.lease_until <= {by}.created_at))";
+      or k.state = 3 and (k.expires_at <= {by}.created_at or not {same})
+      or k.state = 6 and {same}
+      or k.state = 1 and $10::bool and {same} and k.lease_until <= {by}.created_at))";
+
+/// `Fingerprint::matches`, for `CLAIMABLE`: 16384 is the bit of a digest whose first half is the scope's.
+const SAME: &str = "(case when k.fp_alg = {by}.fp_alg then k.fp = {by}.fp
+         else (k.fp_alg & 16384) = ({by}.fp_alg & 16384)
+          and ((k.fp_alg & 16384) = 0 or substring(k.fp from 1 for 16) = substring({by}.fp from 1 for 16)) end)";
+
+fn claimable(by: &str) -> String {
+    CLAIMABLE.replace("{same}", SAME).replace("{by}", by)
+}
 
 /// Takes what may be taken and reads the rest; one row per record, always.
 ///

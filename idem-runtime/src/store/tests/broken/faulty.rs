@@ -33,6 +33,8 @@ pub(super) enum Fault {
     ComparesNoFingerprint,
     PeeksWithoutTheFingerprint,
     PeeksByDigestsOnly,
+    /// Where it cannot compare the payloads.
+    ComparesNoScope,
     KeepsTheFirstScope,
     /// Of whatever algorithms.
     ComparesDigestsOnly,
@@ -117,6 +119,12 @@ impl Faulty {
         Fingerprint::from_parts(algorithm, *peek.fingerprint.digest())
     }
 
+    /// The fingerprint that asks, as the record's own where their algorithms differ.
+    fn without_scope(&self, peek: Peek) -> Fingerprint {
+        let other = |row: &Row| row.fingerprint.algorithm() != peek.fingerprint.algorithm();
+        self.row(peek.record).filter(other).map_or(peek.fingerprint, |row| row.fingerprint)
+    }
+
     /// Runs a verb that cannot take an answer away.
     fn keeping_the_answer<T>(&self, record: RecordId, verb: impl FnOnce() -> T) -> T {
         let before = self.exchange(record, None);
@@ -146,6 +154,9 @@ impl Store for Faulty {
         let peeks: Vec<Peek> = match self.fault {
             Fault::ComparesNoFingerprint | Fault::PeeksWithoutTheFingerprint => {
                 peeks.iter().map(|peek| self.any_payload(*peek)).collect()
+            }
+            Fault::ComparesNoScope => {
+                peeks.iter().map(|peek| Peek { fingerprint: self.without_scope(*peek), ..*peek }).collect()
             }
             Fault::PeeksByDigestsOnly => {
                 peeks.iter().map(|peek| Peek { fingerprint: self.same_algorithm(*peek), ..*peek }).collect()

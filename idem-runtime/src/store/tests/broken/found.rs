@@ -10,6 +10,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_claim_sent_again_is_still_the_owners",
             "a_mismatch_is_told_before_anything_else",
             "digests_of_another_algorithm_are_not_compared",
+            "another_scope_is_a_mismatch_by_any_algorithm",
             "a_slice_is_answered_in_order",
             "peek_finds_what_a_claim_would",
             "peek_without_a_payload_finds_any",
@@ -106,6 +107,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         Fault::OverwritesTheLive,
         &[
             "second_claim_is_in_flight",
+            "another_scope_is_a_mismatch_by_any_algorithm",
             "a_slice_is_answered_in_order",
             "another_attempt_finishes_nothing",
             "a_lost_record_does_not_fail_its_neighbours",
@@ -125,6 +127,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (
         Fault::RunsDoubtsAgain,
         &[
+            "another_scope_is_a_mismatch_by_any_algorithm",
             "a_slice_is_answered_in_order",
             "in_doubt_holds",
             "an_expired_lease_is_in_doubt",
@@ -138,11 +141,13 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         Fault::ComparesNoFingerprint,
         &[
             "a_mismatch_is_told_before_anything_else",
+            "another_scope_is_a_mismatch_by_any_algorithm",
             "a_slice_is_answered_in_order",
             "peek_finds_what_a_claim_would",
             "a_rejection_is_replayed_to_the_same_payload_only",
             "an_expired_lease_is_in_doubt",
             "a_rerun_takes_over_an_expired_lease",
+            "a_rerun_by_another_scope_takes_nothing_over",
             "an_answer_is_replayed_then_refused_then_runs_afresh",
         ],
     ),
@@ -150,10 +155,20 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::CountsFencesPerRecord, &["first_claim_owns", "a_slice_is_answered_in_order"]),
     (Fault::ClaimsByPeeking, &["peek_takes_nothing"]),
     (Fault::AnswersInReverse, &["a_slice_is_answered_in_order"]),
-    (Fault::PeeksWithoutTheFingerprint, &["peek_finds_what_a_claim_would"]),
+    (
+        Fault::PeeksWithoutTheFingerprint,
+        &["another_scope_is_a_mismatch_by_any_algorithm", "peek_finds_what_a_claim_would"],
+    ),
+    (
+        Fault::ComparesNoScope,
+        &["another_scope_is_a_mismatch_by_any_algorithm", "a_rerun_by_another_scope_takes_nothing_over"],
+    ),
     (Fault::PeeksByDigestsOnly, &["peek_without_a_payload_finds_any"]),
     (Fault::KeepsTheFirstScope, &["find_shows_whose_record_it_is"]),
-    (Fault::ComparesDigestsOnly, &["digests_of_another_algorithm_are_not_compared"]),
+    (
+        Fault::ComparesDigestsOnly,
+        &["digests_of_another_algorithm_are_not_compared", "another_scope_is_a_mismatch_by_any_algorithm"],
+    ),
     (Fault::TakesBytesForText, &["done_is_replayed_byte_for_byte"]),
     (Fault::KeepsNoEmptyBody, &["an_empty_body_is_kept"]),
     (Fault::KeepsNoBodyAsEmpty, &["a_body_that_is_not_kept_leaves_its_status"]),

@@ -28,6 +28,7 @@ impl Faulty {
             }
             (Fault::OverwritesTheSilent, _) => claim.rerun = true,
             (Fault::ComparesDigestsOnly, _) => claim.fingerprint = self.same_algorithm(claim.peek()),
+            (Fault::ComparesNoScope, _) => claim.fingerprint = self.without_scope(claim.peek()),
             (Fault::ComparesNoFingerprint, _) => claim.fingerprint = self.any_payload(claim.peek()).fingerprint,
             _ => {}
         }
