@@ -175,7 +175,12 @@ impl Builder {
     ///
     /// # #[tokio::main] async fn main() -> Result<(), idem_runtime::BuildError> {
     /// # let store = MemoryStore::volatile();
-    /// let idem = Runtime::builder(store).namespace("reports").operations_at("/operations/{id}").build().await?;
+    /// let idem = Runtime::builder(store)
+    ///     .namespace("reports")
+    ///     .operations_at("/operations/{id}")
+    /// #   .serve_only(|op| op == "export")
+    ///     .build()
+    ///     .await?;
     /// let show = |tenant: Tenant, State(idem): State<Runtime>, Path(id): Path<RecordId>| async move {
     ///     idem.operation(id, &tenant).await
     /// };
