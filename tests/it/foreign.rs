@@ -12,7 +12,7 @@ use idem_runtime::{Audit, Error, ErrorKind, Execution, RecordId, Resolution, Run
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::support::{App, Plan, Probe, Seen, Shop, Tenant, eventually, handler, seen};
+use crate::support::{App, Fault, Plan, Probe, Seen, Shop, Tenant, Verb, eventually, handler, seen};
 
 handler!(charge, op = "foreign.charge", ttl = "24h", refuse_late = "48h", foreign_scope = reject);
 handler!(keeps, op = "foreign.keeps", client_errors = keep("30s"), foreign_scope = reject, in_flight = accepted);
@@ -194,4 +194,21 @@ async fn clause_05_records_that_isolate_are_others() {
     assert!(shop.runtime.find_record(isolated).await.unwrap().is_none());
     let other = Shop::open_on(Arc::clone(&shop.file), router(), |builder| builder.namespace("other")).await;
     assert!(seen(send(&other, "globex", "/charge", &json!({})).await).await.ran(), "another namespace, another key");
+}
+
+/// The key goes from one scope to another between the look at whose record it is and the look at its answer.
+#[tokio::test]
+async fn clause_05_a_result_is_never_fetched_by_whom_it_belonged_to_before() {
+    let shop = Shop::open(router()).await;
+    assert_eq!(send(&shop, "acme", "/keeps", &json!({"status": 422})).await.status(), 422);
+    let place = format!("/operations/{}", shop.record("foreign.keeps", "k1").await.id);
+    let looked = shop.store.calls(Verb::Find);
+    shop.store.tell(Verb::Find, Fault::ReplySlow(Duration::from_secs(1)));
+    let request = shop.client.get(shop.url(&place)).bearer_auth("acme");
+    let fetched = tokio::spawn(async { seen(request.send().await.unwrap()).await });
+    eventually(async || shop.store.calls(Verb::Find) > looked).await;
+    assert!(seen(send(&shop, "globex", "/keeps", &json!({})).await).await.ran());
+    // On a machine so slow that acme looked first, it was still its own.
+    let fetched = fetched.await.unwrap();
+    assert!(fetched.status == 404 || (fetched.status == 422 && fetched.body == "effect 1"), "{fetched:?}");
 }

@@ -60,7 +60,8 @@ impl Runtime {
     /// | had an answer, whose time is over | 410 `idempotency-result-expired` |
     /// | has an unknown outcome | 409 `idempotency-outcome-unknown` |
     /// | ended without an effect | 409 `idempotency-operation-released`: send it again with the same key |
-    /// | is not there, or another scope's, or a plain function's, or not served by this runtime | 404 `idempotency-operation-unknown`, always the same |
+    /// | is not there, or another scope's, or a plain function's, or not of an operation that this program has and this runtime serves | 404 `idempotency-operation-unknown`, always the same |
+    /// | is in a state that a newer version wrote | 409 `idempotency-in-progress` |
     /// | cannot be looked up | 503 `idempotency-store-unavailable` |
     ///
     /// A result without a `Cache-Control` of its own gets `no-store`: it was the answer to a request that nothing caches.
