@@ -76,7 +76,10 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::operation::{Kind, Operation, Place};
+    use crate::{
+        observe::Observer,
+        operation::{Kind, Operation, Place},
+    };
 
     const SECOND: Duration = Duration::from_secs(1);
     static OPERATION: Operation =
@@ -88,7 +91,9 @@ mod tests {
 
     fn call(record: u8, payload: u8) -> Call {
         let (record, fingerprint) = (RecordId::from([record; 16]), fingerprint(payload));
-        Call { operation: &OPERATION, record, scope: "".into(), fingerprint, patience: Duration::ZERO, accepts: false }
+        let watch = Observer::new(None).watch("op", None);
+        let (scope, patience, accepts) = ("".into(), Duration::ZERO, false);
+        Call { operation: &OPERATION, record, scope, fingerprint, patience, accepts, watch }
     }
 
     fn answer(body: &'static str, ttl_left: Duration) -> Replay {

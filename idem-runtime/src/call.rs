@@ -6,6 +6,7 @@ use crate::{
     error::{Error, ErrorKind},
     fingerprint::Fingerprint,
     key::{Key, RecordId, Scope},
+    observe::Watch,
     operation::{ForeignScope, Operation},
     store::Peek,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Call {
     pub(crate) patience: Duration,
     /// While the first run is under way, a duplicate is told where to fetch its result.
     pub(crate) accepts: bool,
+    pub(crate) watch: Watch,
 }
 
 /// A scope is either part of the identity, so that another one's key is another key, or part of what must be the same.

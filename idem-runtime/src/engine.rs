@@ -119,6 +119,9 @@ async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
 async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
     let error = match found {
         Found::Replay(replay) => {
+            if replay.fingerprint.algorithm() != call.fingerprint.algorithm() {
+                call.watch.unknown_fingerprint();
+            }
             runtime.cache().keep(call.record, &replay);
             return Answer::Replay(replay.response);
         }

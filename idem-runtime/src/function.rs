@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Instrument;
 
 use crate::{
     Runtime,
@@ -14,6 +15,7 @@ use crate::{
     fingerprint::{Content, Material, fingerprint},
     key::Scope,
     lease::Lease,
+    observe::{Ending, Watch},
     operation::{Operation, PayloadRule},
     outcome::{Class, Declared, classify_result},
     state::Reason,
@@ -152,26 +154,54 @@ where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
-    let call = match prepare(operation, &runtime, &scope, key) {
-        Ok(call) => call,
-        Err(error) => return (recorder.refuse)(error.with(|about| about.op = Some(operation.op))),
-    };
-    let (read, refuse) = (recorder.read, recorder.refuse);
-    match engine::run(&runtime, &call, |lease| borrowed(lease, body, recorder)).await {
-        Answer::Ran { value, .. } => value,
-        Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
-            Ok(value) => value,
+    let watch = runtime.observer().watch(operation.op, Some(&scope));
+    let span = watch.span();
+    let call = prepare(operation, &runtime, &scope, key, watch.clone());
+    async move {
+        match call {
+            Ok(call) => called(&runtime, &call, recorder, body).await,
             Err(error) => {
-                tracing::error!(target: "idem::engine", op = operation.op, record = call.record.short(), kind = ?error.classify(), line = error.line(), column = error.column(), "the stored value is no longer readable as this type");
-                let source = Some(Box::new(error) as _);
-                refuse(call.error(ErrorKind::ResultUnavailable).with(|about| about.source = source))
+                watch.end(Ending::of_refusal(error.kind()));
+                (recorder.refuse)(error.with(|about| about.op = Some(operation.op)))
             }
-        },
-        Answer::Refused(error) => refuse(error),
+        }
     }
+    .instrument(span)
+    .await
 }
 
-fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key: KeySource) -> Result<Call, Error> {
+async fn called<R, B, F>(runtime: &Runtime, call: &Call, recorder: Recorder<R>, body: B) -> R
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
+    let (read, refuse) = (recorder.read, recorder.refuse);
+    let error = match engine::run(runtime, call, |lease| borrowed(lease, body, recorder)).await {
+        Answer::Ran { value, .. } => return value, // its end was seen when it was stored
+        Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
+            Ok(value) => {
+                call.watch.end(Ending::Replayed);
+                return value;
+            }
+            Err(error) => {
+                tracing::error!(target: "idem::engine", op = call.operation.op, record = call.record.short(), kind = ?error.classify(), line = error.line(), column = error.column(), "the stored value is no longer readable as this type");
+                let source = Some(Box::new(error) as _);
+                call.error(ErrorKind::ResultUnavailable).with(|about| about.source = source)
+            }
+        },
+        Answer::Refused(error) => error,
+    };
+    call.watch.end(Ending::of_refusal(error.kind()));
+    refuse(error)
+}
+
+fn prepare(
+    operation: &'static Operation,
+    runtime: &Runtime,
+    scope: &Scope,
+    key: KeySource,
+    watch: Watch,
+) -> Result<Call, Error> {
     runtime.serves(operation)?;
     let KeySource::Given(key) = key else { return Err(Error::new(ErrorKind::MissingKey)) };
     let material = Material { path: &[], query: "", media_type: "", body: Content::Bytes(&[]) };
@@ -182,6 +212,7 @@ fn prepare(operation: &'static Operation, runtime: &Runtime, scope: &Scope, key:
         fingerprint: operation.bound(scope, fingerprint(PayloadRule::None, &material)),
         patience: runtime.rules(operation).patience,
         accepts: false, // nothing to fetch it with
+        watch,
     })
 }
 

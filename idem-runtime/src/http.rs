@@ -12,7 +12,7 @@ mod reply;
 pub(crate) use self::config::{HttpConfig, NO_PLACE};
 pub use self::{
     config::Replaying,
-    handler::{Body, Witness, body_runs_on_its_own_task, handle, rejected},
+    handler::{Body, Witness, body_runs_on_its_own_task, handle, rejected, unidentified},
     payload::{Incoming, Payload},
     problem::{Problem, ProviderLink},
     replayable::{Final, NotApplied, Replayable},

@@ -150,6 +150,12 @@ impl Scope {
     pub(crate) fn text(&self) -> Arc<str> {
         Arc::clone(&self.text)
     }
+
+    /// What logs carry of it, as eight hex digits.
+    pub(crate) fn short(&self) -> u32 {
+        let [a, b, c, d, ..] = self.digest();
+        u32::from_be_bytes([a, b, c, d])
+    }
 }
 
 impl From<ScopeWriter> for Scope {
@@ -161,8 +167,7 @@ impl From<ScopeWriter> for Scope {
 /// A scope can hold customer names, so logs get a digest.
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digest = Sha256::digest(&self.digest_input);
-        write!(f, "Scope(#{})", hex(&digest[..4]))
+        write!(f, "Scope(#{:08x})", self.short())
     }
 }
 

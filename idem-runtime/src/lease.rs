@@ -14,6 +14,7 @@ use crate::{
     error::ErrorKind,
     execution::Execution,
     key::RecordId,
+    observe::{Ending, Running},
     state::Reason,
     store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
 };
@@ -67,6 +68,8 @@ pub(crate) struct Held {
 
 struct Progress {
     stage: Stage,
+    /// While the body runs.
+    running: Option<Running>,
     /// When the last claim or renewal that counted was sent, by the monotonic clock: the store's lease ends later
     /// than this plus the length of a lease, never earlier.
     renewed: Instant,
@@ -104,7 +107,7 @@ impl Claiming {
             attempt: Attempt::random(),
             began,
             cancelled: CancellationToken::new(),
-            progress: Mutex::new(Progress { stage: Stage::Claiming, renewed: began }),
+            progress: Mutex::new(Progress { stage: Stage::Claiming, running: None, renewed: began }),
         };
         let alive = runtime.bodies().token();
         Self { guard: Guard { runtime, call, held: Arc::new(held), _alive: alive } }
@@ -112,17 +115,10 @@ impl Claiming {
 
     /// Sends the claim; once more, with the same attempt, if the reply is lost.
     pub(crate) async fn send(self) -> Result<Result<Lease, Found>, StoreError> {
+        let claimed = self.guard.claim().await;
         let Guard { runtime, call, held, .. } = &self.guard;
-        let claim = runtime.claim(call, held.attempt);
-        let claimed = match runtime.ask_one(runtime.store().claim(std::slice::from_ref(&claim))).await {
-            Ok(claimed) => claimed,
-            Err(error) => {
-                warn(call, &error, "claim failed, sending it again");
-                tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted
-                runtime.ask_one(runtime.store().claim(&[claim])).await?
-            }
-        };
-        match claimed {
+        call.watch.claim_took(held.began.elapsed());
+        match claimed? {
             Claimed::Owner(owned) => {
                 held.progress().stage = Stage::Owned;
                 runtime.leases().hold(Arc::clone(held));
@@ -131,6 +127,21 @@ impl Claiming {
             Claimed::Found(found) => {
                 held.progress().stage = Stage::Over; // nothing to give back
                 Ok(Err(found.aged(held.began.elapsed())))
+            }
+        }
+    }
+}
+
+impl Guard {
+    async fn claim(&self) -> Result<Claimed, StoreError> {
+        let Self { runtime, call, held, .. } = self;
+        let claim = runtime.claim(call, held.attempt);
+        match runtime.ask_one(runtime.store().claim(std::slice::from_ref(&claim))).await {
+            Ok(claimed) => Ok(claimed),
+            Err(error) => {
+                warn(call, &error, "claim failed, sending it again");
+                tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted
+                runtime.ask_one(runtime.store().claim(&[claim])).await
             }
         }
     }
@@ -153,10 +164,9 @@ impl Lease {
                 return Err(ErrorKind::Unavailable { retry_after: RETRY.1 }); // dropping the lease gives the key back
             }
             progress.stage = Stage::Running;
+            progress.running = Some(call.watch.started(held.record, held.attempt, self.owned.attempts));
         }
-        let (attempt, attempts) = (held.attempt, self.owned.attempts);
-        tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "claimed", %attempt, attempts, record = held.record.short());
-        Ok(Execution::protected(runtime, held.record, attempt, self.owned, held.cancelled.clone()))
+        Ok(Execution::protected(runtime, held.record, held.attempt, self.owned, held.cancelled.clone()))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -177,6 +187,7 @@ impl Lease {
         let deadline = {
             let mut progress = held.progress();
             progress.stage = Stage::Finishing;
+            drop(progress.running.take());
             progress.renewed + runtime.leases().length
         };
         let (finish, asked) = (held.finish(outcome), Instant::now());
@@ -197,7 +208,7 @@ impl Lease {
         held.progress().stage = Stage::Over;
         runtime.leases().let_go(held);
         runtime.waiters().wake(call.record);
-        log(call, held.attempt, &finish.outcome, settled);
+        call.watch.settled(call.record, held.attempt, &finish.outcome, settled, asked.elapsed());
         settled
     }
 
@@ -240,34 +251,23 @@ fn warn(call: &Call, error: &StoreError, what: &'static str) {
     tracing::warn!(target: "idem::engine", op = call.operation.op, record = call.record.short(), error, "{what}");
 }
 
-fn log(call: &Call, attempt: Attempt, outcome: &Outcome, settled: Settled) {
-    let (op, record) = (call.operation.op, call.record); // whole: it is what `Runtime::find_record` takes
-    match (settled, outcome) {
-        (Settled::Unrecorded, _) => {
-            tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");
-        }
-        (Settled::Lost, _) => {
-            tracing::warn!(target: "idem::engine", op, outcome = "fenced", %attempt, %record, "the lease was lost; serving what is stored");
-        }
-        (Settled::Stored, Outcome::InDoubt(reason)) => {
-            tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, %record, "the outcome is unknown; the key is held");
-        }
-        (Settled::Stored, outcome) => {
-            tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, %record);
-        }
-    }
-}
-
 impl Drop for Guard {
     fn drop(&mut self) {
-        let stage = std::mem::replace(&mut self.held.progress().stage, Stage::Over);
+        let (stage, running) = {
+            let mut progress = self.held.progress();
+            (std::mem::replace(&mut progress.stage, Stage::Over), progress.running.take())
+        };
+        drop(running);
         let left = match stage {
             Stage::Over => return,
             Stage::Claiming | Stage::Owned => Outcome::Released(Reason::Cancelled),
-            Stage::Running if std::thread::panicking() => Outcome::InDoubt(Reason::Panic),
+            Stage::Running | Stage::Finishing if std::thread::panicking() => Outcome::InDoubt(Reason::Panic),
             Stage::Running => Outcome::InDoubt(Reason::Cancelled),
             Stage::Finishing => Outcome::InDoubt(Reason::Store), // the process is being torn down under us
         };
+        if let Some(ending) = Ending::of_drop(&left) {
+            self.call.watch.end(ending);
+        }
         self.held.cancelled.cancel();
         self.runtime.leases().let_go(&self.held);
         let patience = match left {

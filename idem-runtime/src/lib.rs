@@ -17,6 +17,8 @@ mod http;
 mod key;
 mod lease;
 mod observe;
+#[doc = include_str!("docs/observing.md")]
+pub mod observing {}
 mod operation;
 mod outcome;
 #[doc(hidden)]

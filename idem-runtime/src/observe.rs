@@ -1,90 +1,54 @@
-//! What the runtime has seen of each operation: so far, how long its bodies run.
+//! What the runtime has seen: metrics, the span of each call, how long bodies run, whose clients retry too much.
+//!
+//! The one room that names metrics and spans; the others say what happened, in words. What a reader of dashboards needs
+//! to know stands in `docs/observing.md`.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
-/// Per operation, so many runs are remembered.
-const WINDOW: usize = 128;
-/// With fewer runs than this, a percentile would be a guess.
-const ENOUGH: usize = 20;
-
-/// Tells a duplicate when it is worth coming back.
-#[derive(Default)]
-pub(crate) struct Pace {
-    runs: Mutex<HashMap<&'static str, Runs>>,
-}
-
-#[derive(Default)]
-struct Runs {
-    recent: Vec<Duration>,
-    next: usize,
-}
-
-impl Pace {
-    pub(crate) fn ran(&self, op: &'static str, took: Duration) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let runs = runs.entry(op).or_default();
-        if runs.recent.len() < WINDOW {
-            runs.recent.push(took);
-        } else {
-            runs.recent[runs.next] = took;
-        }
-        runs.next = (runs.next + 1) % WINDOW;
-    }
-
-    /// What 95 of 100 runs of `op` would still need at this `age`: 1 to 5 s, and 1 s while too little is known.
-    pub(crate) fn retry_after(&self, op: &str, age: Duration) -> Duration {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let p95 = runs.get(op).and_then(Runs::p95).unwrap_or_default();
-        p95.saturating_sub(age).clamp(Duration::from_secs(1), Duration::from_secs(5))
-    }
-}
-
-impl Runs {
-    fn p95(&self) -> Option<Duration> {
-        if self.recent.len() < ENOUGH {
-            return None;
-        }
-        let mut sorted = self.recent.clone();
-        sorted.sort_unstable();
-        sorted.get((sorted.len() * 95).div_ceil(100) - 1).copied()
-    }
-}
-
+mod ending;
+mod meters;
+mod pace;
+mod replays;
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod tests;
+mod watch;
 
-    const fn secs(n: u64) -> Duration {
-        Duration::from_secs(n)
+use std::{collections::HashMap, sync::Arc};
+
+#[allow(unused_imports, reason = "for the purge and for the task that looks for doubts")]
+pub(crate) use self::meters::{doubts, purge_refused, purged};
+pub(crate) use self::{
+    ending::Ending,
+    pace::Pace,
+    watch::{Running, Watch},
+};
+use self::{meters::Meters, replays::Replays};
+use crate::key::Scope;
+
+/// What one runtime watches with.
+pub(crate) struct Observer {
+    operations: HashMap<&'static str, Arc<Meters>>,
+    replays: Replays,
+}
+
+impl Observer {
+    /// For these operations; says what each metric means to whoever records them.
+    pub(crate) fn new(ops: impl IntoIterator<Item = &'static str>) -> Arc<Self> {
+        meters::describe();
+        let operations = ops.into_iter().map(|op| (op, Arc::new(Meters::new(op)))).collect();
+        Arc::new(Self { operations, replays: Replays::default() })
     }
 
-    #[test]
-    fn clause_04_retry_after_is_what_95_of_100_runs_still_need() {
-        let pace = Pace::default();
-        for _ in 0..19 {
-            pace.ran("charge", secs(4));
-        }
-        assert_eq!(pace.retry_after("charge", secs(0)), secs(1), "19 runs are too few");
-        pace.ran("charge", secs(4));
-        assert_eq!(pace.retry_after("charge", secs(0)), secs(4));
-        assert_eq!(pace.retry_after("charge", secs(2)), secs(2));
-        assert_eq!(pace.retry_after("charge", secs(60)), secs(1));
-        assert_eq!(pace.retry_after("other", secs(0)), secs(1));
-        for _ in 0..WINDOW {
-            pace.ran("charge", secs(900));
-        }
-        assert_eq!(pace.retry_after("charge", secs(0)), secs(5), "old runs are forgotten, the bound holds");
+    /// Watches one call, from here to its answer. Without a scope where none could be read.
+    pub(crate) fn watch(self: &Arc<Self>, op: &'static str, scope: Option<&Scope>) -> Watch {
+        Watch::new(Arc::clone(self), self.meters(op), scope)
     }
 
-    #[test]
-    fn one_slow_run_in_a_hundred_does_not_count() {
-        let pace = Pace::default();
-        (0..99).for_each(|_| pace.ran("op", secs(2)));
-        pace.ran("op", secs(300));
-        assert_eq!(pace.retry_after("op", secs(0)), secs(2));
+    /// Watches somebody who fetches a result: no call of the operation, and so not counted as one.
+    pub(crate) fn fetch(self: &Arc<Self>, op: &'static str) -> Watch {
+        Watch::uncounted(Arc::clone(self), self.meters(op))
+    }
+
+    fn meters(&self, op: &'static str) -> Arc<Meters> {
+        let known = self.operations.get(op).map(Arc::clone);
+        known.unwrap_or_else(|| Arc::new(Meters::new(op))) // one that this runtime does not serve
     }
 }

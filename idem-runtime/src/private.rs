@@ -4,7 +4,7 @@
 pub use inventory;
 
 #[cfg(feature = "axum")]
-pub use crate::http::{Body, Incoming, Payload, Witness, body_runs_on_its_own_task, handle, rejected};
+pub use crate::http::{Body, Incoming, Payload, Witness, body_runs_on_its_own_task, handle, rejected, unidentified};
 use crate::{
     Runtime,
     key::{KeyPart, ScopePart},

@@ -18,7 +18,7 @@ use crate::{
     error::{Error, ErrorKind},
     key::RecordId,
     lease::{GivenUp, Leases, Ticker},
-    observe::Pace,
+    observe::{Observer, Pace},
     operation::{self, InFlight, Kind, Operation},
     state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
@@ -47,6 +47,7 @@ struct Inner {
     leases: Arc<Leases>,
     waiters: Arc<Waiters>,
     pace: Pace,
+    observer: Arc<Observer>,
     /// Claims, bodies and completions: what shutdown waits for.
     bodies: TaskTracker,
     /// The ticker and the poll for waiters: what shutdown stops.
@@ -103,6 +104,8 @@ impl Runtime {
             let (every, store_timeout) = (config.sweep_every, config.store_timeout);
             background.spawn(Sweeper { store: Arc::clone(&store), every, store_timeout, stop: stop.clone() }.run());
         }
+        let served = operation::registered().into_iter().map(|operation| operation.op).filter(|op| (config.serves)(op));
+        let observer = Observer::new(served);
         let inner = Inner {
             store,
             config,
@@ -110,6 +113,7 @@ impl Runtime {
             leases,
             waiters,
             pace: Pace::default(),
+            observer,
             bodies: TaskTracker::new(),
             background,
             draining,
@@ -285,6 +289,10 @@ impl Runtime {
 
     pub(crate) fn pace(&self) -> &Pace {
         &self.inner.pace
+    }
+
+    pub(crate) fn observer(&self) -> &Arc<Observer> {
+        &self.inner.observer
     }
 
     pub(crate) fn bodies(&self) -> &TaskTracker {

@@ -3,7 +3,7 @@
 use axum::{Json, Router, extract::State, response::Response, routing::post};
 use idem_runtime::{Error, Execution, Final, Key, Runtime, Scope, ScopePart, ScopeWriter, StoredResponse, idempotent};
 
-use crate::support::{App, Fault, Logs, Plan, Probe, Shop, Tenant, Verb, eventually, handler};
+use crate::support::{App, Fault, Logs, Meters, Plan, Probe, Shop, Tenant, Verb, eventually, handler};
 
 handler!(charge, op = "quiet.charge");
 handler!(patient, op = "quiet.patient", in_flight = wait("5s"));
@@ -59,8 +59,8 @@ async fn case_102_a_first_delivery_alarms_nobody() {
 
 /// Through every branch that logs.
 #[tokio::test]
-async fn no_key_scope_or_payload_reaches_a_log_line() {
-    let logs = Logs::collect();
+async fn no_key_scope_or_payload_reaches_a_log_line_a_span_or_a_metric() {
+    let (logs, meters) = (Logs::collect(), Meters::collect());
     let shop = Shop::open_with(router(), |builder| builder.cache_bytes(1 << 20)).await;
     for (key, plan) in [
         ("s3cret-key", "\"a\": 1"),
@@ -80,6 +80,9 @@ async fn no_key_scope_or_payload_reaches_a_log_line() {
     shop.store.down();
     send(&shop, "/charge", "s3cret-key-down", "\"a\": 1").await;
     shop.store.heal();
+    for _ in 0..60 {
+        send(&shop, "/charge", "s3cret-key", "\"a\": 1").await; // so that its scope is told of
+    }
     let held = shop.probe.hold().await;
     let started = shop.probe.started();
     let first = tokio::spawn(request(&shop, "/patient", "s3cret-key-wait", "\"a\": 1").send());
@@ -100,9 +103,14 @@ async fn no_key_scope_or_payload_reaches_a_log_line() {
     let lines = logs.all();
     assert!(lines.iter().any(|line| line.level == tracing::Level::TRACE || line.level == tracing::Level::DEBUG));
     assert!(lines.iter().filter(|line| line.target == "idem::engine").count() > 10, "{lines:?}");
-    for line in lines {
+    assert!(lines.iter().any(|line| line.text.contains("its client's time-out")), "{lines:?}");
+    let spans = logs.spans();
+    assert!(spans.iter().all(|span| span.fields["op"].starts_with("quiet.")), "{spans:?}");
+    let metrics = meters.all();
+    assert!(metrics.len() > 10, "{metrics:?}");
+    for text in lines.iter().map(|line| &line.text).chain(&metrics) {
         for secret in SECRETS {
-            assert!(!line.text.contains(secret), "{line:?}");
+            assert!(!text.contains(secret), "{text}");
         }
     }
 }

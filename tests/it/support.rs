@@ -2,6 +2,7 @@
 
 mod faulty;
 mod logs;
+mod meters;
 pub(crate) mod process;
 pub(crate) mod raw;
 
@@ -27,6 +28,7 @@ use tempfile::TempDir;
 
 pub(crate) use faulty::{Fault, Faulty, Verb};
 pub(crate) use logs::Logs;
+pub(crate) use meters::Meters;
 
 /// A server over one SQLite file, with a client. Stops when dropped.
 pub(crate) struct Shop {

@@ -153,7 +153,7 @@ fn extracted(
     identity_needs_it: bool,
 ) -> TokenStream {
     let refused = if identity_needs_it {
-        quote_spanned!(here()=> __idem_rejection)
+        quote_spanned!(here()=> #p::unidentified(__idem_operation, &__idem_incoming, __idem_rejection))
     } else {
         quote_spanned! {here()=>
             #p::rejected(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_rejection).await

@@ -139,7 +139,13 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                 let (__idem_incoming, __idem_value) = __idem_last.open();
                 let event = match __idem_value {
                     ::core::result::Result::Ok(__idem_value) => __idem_value,
-                    ::core::result::Result::Err(__idem_rejection) => return __idem_rejection,
+                    ::core::result::Result::Err(__idem_rejection) => {
+                        return __p::unidentified(
+                            __idem_operation,
+                            &__idem_incoming,
+                            __idem_rejection,
+                        );
+                    }
                 };
                 let __idem_scope = __p::scope(|_| {});
                 let __idem_key = __p::key(|| { __p::key_part(&(event.id)) });

@@ -6,6 +6,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderName, HeaderValue, request::Parts};
+use tracing::Instrument;
 
 use super::{
     config::Replaying,
@@ -22,6 +23,7 @@ use crate::{
     execution::{Execution, Supply},
     key::{RecordId, Scope},
     lease::Lease,
+    observe::{Ending, Watch},
     operation::Operation,
     state::Reason,
     store::Outcome,
@@ -54,7 +56,7 @@ where
 /// What a request comes to before the store is asked.
 enum Prepared {
     /// No key, and none is needed.
-    Unprotected,
+    Unprotected(Ending),
     Protected(Call),
     Refused(Error),
 }
@@ -67,17 +69,25 @@ pub async fn handle(
     key: KeySource,
     body: Body,
 ) -> Response {
-    let runtime = incoming.runtime.clone();
-    let prepared = prepare(operation, &incoming, &scope, key).await;
-    let head = incoming.parts; // without the bytes: the extractor has them, and a waiting request needs no second copy
-    match prepared {
-        Prepared::Unprotected => unprotected(&runtime, body).await,
-        Prepared::Refused(error) => runtime.problem(&error),
-        Prepared::Protected(call) => {
-            let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
-            respond(&runtime, &call, Some(head), answer).await
+    let watch = incoming.runtime.observer().watch(operation.op, Some(&scope));
+    let span = watch.span();
+    let handled = async move {
+        let runtime = incoming.runtime.clone();
+        let prepared = prepare(operation, &incoming, &scope, key, &watch).await;
+        let head = incoming.parts; // without the bytes: the extractor has them, and a waiting request needs no second copy
+        match prepared {
+            Prepared::Unprotected(ending) => {
+                watch.end(ending);
+                unprotected(&runtime, body).await
+            }
+            Prepared::Refused(error) => refuse(&runtime, &watch, &error),
+            Prepared::Protected(call) => {
+                let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
+                respond(&runtime, &call, Some(head), answer).await
+            }
         }
-    }
+    };
+    handled.instrument(span).await
 }
 
 /// The typed part of the request was refused. Nothing is claimed; but a key that is already answered is answered
@@ -89,32 +99,53 @@ pub async fn rejected(
     key: KeySource,
     rejection: Response,
 ) -> Response {
-    if !matches!(incoming.content, Received::Bytes(_)) {
-        return rejection;
-    }
-    let runtime = incoming.runtime.clone();
-    match prepare(operation, &incoming, &scope, key).await {
-        Prepared::Unprotected => rejection,
-        Prepared::Refused(error) => runtime.problem(&error),
-        Prepared::Protected(call) => match engine::peek(&runtime, &call).await {
-            Some(answer) => respond(&runtime, &call, Some(incoming.parts), answer).await,
-            None => rejection,
-        },
-    }
+    let watch = incoming.runtime.observer().watch(operation.op, Some(&scope));
+    let span = watch.span();
+    let looked = async move {
+        let runtime = incoming.runtime.clone();
+        let prepared = match incoming.content {
+            Received::Bytes(_) => prepare(operation, &incoming, &scope, key, &watch).await,
+            Received::Unread | Received::Failed => Prepared::Unprotected(Ending::Rejected),
+        };
+        match prepared {
+            Prepared::Unprotected(_) => {}
+            Prepared::Refused(error) => return refuse(&runtime, &watch, &error),
+            Prepared::Protected(call) => {
+                if let Some(answer) = engine::peek(&runtime, &call).await {
+                    return respond(&runtime, &call, Some(incoming.parts), answer).await;
+                }
+            }
+        }
+        watch.end(Ending::Rejected);
+        rejection
+    };
+    looked.instrument(span).await
 }
 
-async fn prepare(operation: &'static Operation, incoming: &Incoming, scope: &Scope, key: KeySource) -> Prepared {
+/// As [`rejected`], where scope or key are made of what was refused: there is nothing to look up.
+pub fn unidentified(operation: &'static Operation, incoming: &Incoming, rejection: Response) -> Response {
+    incoming.runtime.observer().watch(operation.op, None).end(Ending::Rejected);
+    rejection
+}
+
+async fn prepare(
+    operation: &'static Operation,
+    incoming: &Incoming,
+    scope: &Scope,
+    key: KeySource,
+    watch: &Watch,
+) -> Prepared {
     let body = match &incoming.content {
         Received::Bytes(body) => body,
-        Received::Unread => return Prepared::Unprotected,
+        Received::Unread => return Prepared::Unprotected(Ending::Bypassed),
         Received::Failed => return Prepared::Refused(Error::new(ErrorKind::Unreadable)), // answered before, by its rejection
     };
     let record = match identify(operation, incoming, scope, key) {
         Ok(Some(record)) => record,
-        Ok(None) => return Prepared::Unprotected,
+        Ok(None) => return Prepared::Unprotected(Ending::Unprotected),
         Err(error) => return Prepared::Refused(error.with(|about| about.op = Some(operation.op))),
     };
-    Prepared::Protected(call(operation, incoming, scope, record, body).await)
+    Prepared::Protected(call(operation, incoming, scope, record, body, watch).await)
 }
 
 /// `None`: there is no key, and the operation allows that.
@@ -150,6 +181,7 @@ async fn call(
     scope: &Scope,
     record: RecordId,
     body: &Bytes,
+    watch: &Watch,
 ) -> Call {
     let rules = incoming.runtime.rules(operation);
     let longest = if rules.accepts { ACCEPTED_WAIT } else { rules.patience };
@@ -161,6 +193,7 @@ async fn call(
         fingerprint: operation.bound(scope, incoming.fingerprint(operation.payload, body).await),
         patience: wished.unwrap_or(rules.patience),
         accepts: rules.accepts,
+        watch: watch.clone(),
     }
 }
 
@@ -182,23 +215,34 @@ fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
 /// `head`: the request that asks, for whoever decides what it may see.
 pub(super) async fn respond(runtime: &Runtime, call: &Call, head: Option<Parts>, answer: Answer<Response>) -> Response {
     let error = match answer {
-        Answer::Ran { value, recorded: true } => return value,
+        Answer::Ran { value, recorded: true } => return value, // its end was seen when it was stored
         Answer::Ran { value, recorded: false } => return with_status(value, "unrecorded"),
         Answer::Refused(error) if !shows_a_result(error.kind()) => match operations::accepted(runtime, call, &error) {
-            Some(accepted) => return accepted,
+            Some(accepted) => {
+                call.watch.end(Ending::Accepted);
+                return accepted;
+            }
             None => error,
         },
         _ if !may_see(runtime, call, head).await => call.error(ErrorKind::ReplayForbidden),
         Answer::Refused(error) => error,
         Answer::Replay(stored) => match reply::replay(&stored) {
-            Ok(response) => return response,
+            Ok(response) => {
+                call.watch.end(Ending::Replayed);
+                return response;
+            }
             Err(error) => {
                 tracing::error!(target: "idem::engine", op = call.operation.op, record = call.record.short(), "the stored response cannot be read");
                 Error::from_store(error).with(|about| about.record = Some(call.record))
             }
         },
     };
-    runtime.problem(&error)
+    refuse(runtime, &call.watch, &error)
+}
+
+fn refuse(runtime: &Runtime, watch: &Watch, error: &Error) -> Response {
+    watch.end(Ending::of_refusal(error.kind()));
+    runtime.problem(error)
 }
 
 /// These tell what became of an earlier request, links included.

@@ -100,6 +100,7 @@ impl Runtime {
             fingerprint: operation.bound(&scope, Fingerprint::unknown()),
             patience: std::time::Duration::ZERO,
             accepts: true,
+            watch: self.observer().fetch(operation.op),
         };
         let answer = match engine::peek(self, &call).await {
             // Another scope has taken it since.

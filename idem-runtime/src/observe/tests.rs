@@ -1,0 +1,101 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use metrics::{Unit, with_local_recorder};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+use super::{Ending, Observer, doubts, meters, purge_refused, purged};
+
+const DOCUMENTED: &str = include_str!("../docs/observing.md");
+
+/// What is recorded meanwhile, as `name{label=value,..}`; of a histogram how many values.
+fn recorded(what: impl FnOnce()) -> BTreeMap<String, f64> {
+    let recorder = DebuggingRecorder::new();
+    with_local_recorder(&recorder, what);
+    let snapshot = recorder.snapshotter().snapshot().into_vec();
+    let metrics = snapshot.into_iter().map(|(key, unit, says, value)| {
+        let (_, key) = key.into_parts();
+        assert_eq!((unit.is_some(), says.is_some()), (true, true), "{key} is described");
+        let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let value = match value {
+            DebugValue::Counter(n) => n as f64,
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Histogram(values) => values.len() as f64,
+        };
+        (format!("{}{{{}}}", key.name(), labels.join(",")), value)
+    });
+    metrics.collect()
+}
+
+#[test]
+fn every_metric_and_every_outcome_is_documented_once() {
+    for metric in meters::ALL {
+        let row = format!("\n| `{}` | ", metric.name);
+        assert_eq!(DOCUMENTED.matches(&row).count(), 1, "{row}");
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let unit = if metric.unit == Unit::Seconds { ", s" } else { "" };
+        assert!(DOCUMENTED.contains(&format!("{row}{kind}{unit} | ")), "{row}{kind}{unit}");
+    }
+    for ending in Ending::ALL {
+        let row = format!("\n| `{}` | ", ending.as_str());
+        let fields = ["replayed"].iter().filter(|field| **field == ending.as_str()).count();
+        assert_eq!(DOCUMENTED.matches(&row).count(), 1 + fields, "{row}");
+    }
+    assert_eq!(DOCUMENTED.matches("\n| `idem_").count(), meters::ALL.len(), "and nothing else is");
+}
+
+#[test]
+fn each_ending_has_a_number_and_a_name_of_its_own() {
+    for (n, ending) in Ending::ALL.into_iter().enumerate() {
+        assert_eq!(ending as usize, n);
+        let seen = recorded(|| Observer::new(["op"]).watch("op", None).end(ending));
+        assert_eq!(seen[&format!("idem_requests_total{{op=op,outcome={}}}", ending.as_str())], 1.0);
+    }
+}
+
+#[test]
+fn a_call_ends_once_and_one_that_nobody_ends_was_left() {
+    let seen = recorded(|| {
+        let observer = Observer::new(["op"]);
+        let watch = observer.watch("op", None);
+        watch.clone().end(Ending::Executed);
+        watch.end(Ending::Replayed);
+        drop(observer.watch("of another runtime", None));
+    });
+    let of = |op, outcome| (format!("idem_requests_total{{op={op},outcome={outcome}}}"), 1.0);
+    assert_eq!(seen, BTreeMap::from([of("op", "executed"), of("of another runtime", "left")]));
+}
+
+#[test]
+fn doubts_are_set_for_every_operation_and_those_of_strangers_are_one() {
+    let others = |seen: &BTreeMap<String, f64>| {
+        ["idem_in_doubt{op=(other)}", "idem_in_doubt_oldest_seconds{op=(other)}"].map(|name| seen[name])
+    };
+    let secs = Duration::from_secs;
+    let looked = |found: &[(&str, u64, Duration)]| {
+        recorded(|| {
+            drop(Observer::new(None));
+            doubts(|_| true, found.iter().copied());
+        })
+    };
+    let seen = looked(&[("theirs", 2, secs(10)), ("theirs.too", 3, secs(7))]);
+    assert_eq!(others(&seen), [5.0, 10.0]);
+    let ours: Vec<_> = seen.iter().filter(|(name, _)| !name.contains("(other)")).collect();
+    assert!(ours.iter().all(|(_, value)| **value == 0.0), "set, so that what is gone is gone: {ours:?}");
+    assert_eq!(others(&looked(&[])), [0.0, 0.0]);
+}
+
+#[test]
+fn a_purge_is_counted() {
+    let seen = recorded(|| {
+        drop(Observer::new(None));
+        purged(7, 9, Duration::from_millis(20));
+        purge_refused("clock-jumped");
+    });
+    let names = [
+        "idem_purged_records_total{}",
+        "idem_purged_answers_total{}",
+        "idem_purge_seconds{}",
+        "idem_purge_refusals_total{reason=clock-jumped}",
+    ];
+    assert_eq!(names.map(|name| seen[name]), [7.0, 9.0, 1.0, 1.0]);
+}
