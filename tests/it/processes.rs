@@ -4,6 +4,7 @@ mod api;
 mod crashes;
 mod freezes;
 mod hang_ups;
+mod metrics;
 mod operator;
 mod races;
 mod random_kills;

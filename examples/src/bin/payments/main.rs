@@ -5,6 +5,7 @@
 
 mod api;
 mod gateway;
+mod metrics;
 mod tenant;
 
 use std::{env, error::Error, time::Duration};
@@ -21,6 +22,7 @@ use tokio::{
 };
 
 use gateway::Gateway;
+use metrics::Metrics;
 
 #[derive(Clone, FromRef)]
 struct App {
@@ -34,15 +36,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let addr = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
+    let metrics = Metrics::install()?;
     let store = SqliteStore::connect(&url).await?;
     store.migrate().await?;
     let idem = Runtime::builder(store).namespace("payments").lease(lease()?).build().await?;
     let app = App { idem: idem.clone(), gateway: Gateway::connect(&url).await? };
 
+    let (scraped, upkeep) = (metrics.clone(), tokio::spawn(metrics.keep_up()));
     let router = Router::new()
         .route("/charges", post(api::charge).get(api::charges))
         .route("/payouts", post(api::payout).get(api::payouts))
         .route("/healthz", get(async || "ok"))
+        .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
         .with_state(app);
     let listener = TcpListener::bind(&addr).await?;
     println!("payments listens on http://{}", listener.local_addr()?);
@@ -58,6 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             draining.start_draining();
         })
         .await?;
+    upkeep.abort();
     let drained = idem.shutdown(Duration::from_secs(30)).await; // bodies whose clients are gone still run
     if !drained.completed {
         tracing::warn!(in_doubt = drained.in_doubt, "stopped before every payment had ended");
