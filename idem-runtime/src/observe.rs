@@ -13,15 +13,15 @@ mod watch;
 
 use std::{collections::HashMap, sync::Arc};
 
-#[allow(unused_imports, reason = "for the purge and for the task that looks for doubts")]
-pub(crate) use self::meters::{doubts, purge_refused, purged};
+#[allow(unused_imports, reason = "for the purge")]
+pub(crate) use self::meters::{purge_refused, purged};
 pub(crate) use self::{
     ending::Ending,
     pace::Pace,
     watch::{Running, Watch},
 };
 use self::{meters::Meters, replays::Replays};
-use crate::key::Scope;
+use crate::{key::Scope, store::Doubts};
 
 /// What one runtime watches with.
 pub(crate) struct Observer {
@@ -45,6 +45,11 @@ impl Observer {
     /// Watches somebody who fetches a result: no call of the operation, and so not counted as one.
     pub(crate) fn fetch(self: &Arc<Self>, op: &'static str) -> Watch {
         Watch::uncounted(Arc::clone(self), self.meters(op))
+    }
+
+    /// What the whole store holds in doubt, now.
+    pub(crate) fn doubts(&self, found: &[Doubts]) {
+        meters::doubts(self.operations.keys().copied(), found);
     }
 
     fn meters(&self, op: &'static str) -> Arc<Meters> {

@@ -100,12 +100,13 @@ impl Runtime {
             Waiters::new(limits, Arc::clone(&store), Arc::clone(&cache), draining.clone(), background.clone());
         let ticker = Ticker { leases: Arc::clone(&leases), store: Arc::clone(&store), stop: stop.clone() };
         background.spawn(ticker.run());
-        if !config.sweep_every.is_zero() {
-            let (every, store_timeout) = (config.sweep_every, config.store_timeout);
-            background.spawn(Sweeper { store: Arc::clone(&store), every, store_timeout, stop: stop.clone() }.run());
-        }
         let served = operation::registered().into_iter().map(|operation| operation.op).filter(|op| (config.serves)(op));
         let observer = Observer::new(served);
+        if !config.sweep_every.is_zero() {
+            let (every, store_timeout) = (config.sweep_every, config.store_timeout);
+            let (store, observer, stop) = (Arc::clone(&store), Arc::clone(&observer), stop.clone());
+            background.spawn(Sweeper { store, every, store_timeout, observer, stop }.run());
+        }
         let inner = Inner {
             store,
             config,

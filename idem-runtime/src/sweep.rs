@@ -6,7 +6,10 @@ use futures_util::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{Doubts, Store};
+use crate::{
+    observe::Observer,
+    store::{Doubts, Store},
+};
 
 /// A look takes at most this part of the time.
 const SHARE: u32 = 10;
@@ -15,6 +18,7 @@ pub(crate) struct Sweeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) every: Duration,
     pub(crate) store_timeout: Duration,
+    pub(crate) observer: Arc<Observer>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -33,6 +37,7 @@ impl Sweeper {
             let behind = match looking.await {
                 Ok(Ok(Ok(survey))) => {
                     failing = false;
+                    self.observer.doubts(&survey.doubts);
                     known = tell(&known, &survey.doubts);
                     survey.behind
                 }

@@ -8,7 +8,7 @@ use std::{iter, time::Duration};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
 
 use super::Ending;
-use crate::operation::registered;
+use crate::store::Doubts;
 
 /// What is known of a metric beside its values.
 pub(super) struct Metric {
@@ -188,20 +188,14 @@ fn gauge_of(key: &Key) -> Gauge {
 /// The operations of the store that this program does not know, together.
 const OTHERS: &str = "(other)";
 
-/// What the whole store holds in doubt, now: per operation how many, and the age of the oldest. Operations of this
-/// program that are not named have none. Those of other programs over the same store become one, since what a store holds
-/// is no bound for a label.
-#[cfg_attr(not(test), allow(dead_code, reason = "for the task that looks for doubts"))]
-pub(crate) fn doubts<O: AsRef<str>>(
-    serves: impl Fn(&str) -> bool,
-    found: impl IntoIterator<Item = (O, u64, Duration)>,
-) {
-    let ours = registered().into_iter().map(|operation| operation.op).filter(|op| serves(op));
+/// What the whole store holds in doubt, now. Operations of this runtime that are not named have none. All others become
+/// one, since what a store holds is no bound for a label.
+pub(super) fn doubts(ours: impl Iterator<Item = &'static str>, found: &[Doubts]) {
     let mut all: Vec<_> = ours.chain(iter::once(OTHERS)).map(|op| (op, 0, Duration::ZERO)).collect();
-    for (op, records, oldest) in found {
-        let place = all.iter().position(|(known, ..)| *known == op.as_ref()).unwrap_or(all.len() - 1);
+    for Doubts { op, count, oldest } in found {
+        let place = all.iter().position(|(known, ..)| known == op).unwrap_or(all.len() - 1);
         let (_, sum, age) = &mut all[place];
-        (*sum, *age) = (*sum + records, (*age).max(oldest));
+        (*sum, *age) = (*sum + count, (*age).max(*oldest));
     }
     for (op, records, oldest) in all {
         gauge_of(&Key::from_parts(IN_DOUBT.name, vec![by_op(op)])).set(records as f64);

@@ -3,7 +3,8 @@ use std::{collections::BTreeMap, time::Duration};
 use metrics::{Unit, with_local_recorder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
-use super::{Ending, Observer, doubts, meters, purge_refused, purged};
+use super::{Ending, Observer, meters, purge_refused, purged};
+use crate::store::Doubts;
 
 const DOCUMENTED: &str = include_str!("../docs/observing.md");
 
@@ -67,21 +68,19 @@ fn a_call_ends_once_and_one_that_nobody_ends_was_left() {
 
 #[test]
 fn doubts_are_set_for_every_operation_and_those_of_strangers_are_one() {
-    let others = |seen: &BTreeMap<String, f64>| {
-        ["idem_in_doubt{op=(other)}", "idem_in_doubt_oldest_seconds{op=(other)}"].map(|name| seen[name])
-    };
     let secs = Duration::from_secs;
     let looked = |found: &[(&str, u64, Duration)]| {
-        recorded(|| {
-            drop(Observer::new(None));
-            doubts(|_| true, found.iter().copied());
+        let found: Vec<_> =
+            found.iter().map(|&(op, count, oldest)| Doubts { op: op.to_owned(), count, oldest }).collect();
+        let seen = recorded(|| Observer::new(["charge", "payout"]).doubts(&found));
+        ["charge", "payout", "(other)"].map(|op| {
+            let of = |name| seen[&format!("{name}{{op={op}}}")];
+            (of("idem_in_doubt"), of("idem_in_doubt_oldest_seconds"))
         })
     };
-    let seen = looked(&[("theirs", 2, secs(10)), ("theirs.too", 3, secs(7))]);
-    assert_eq!(others(&seen), [5.0, 10.0]);
-    let ours: Vec<_> = seen.iter().filter(|(name, _)| !name.contains("(other)")).collect();
-    assert!(ours.iter().all(|(_, value)| **value == 0.0), "set, so that what is gone is gone: {ours:?}");
-    assert_eq!(others(&looked(&[])), [0.0, 0.0]);
+    let seen = looked(&[("charge", 1, secs(3)), ("theirs", 2, secs(10)), ("theirs.too", 3, secs(7))]);
+    assert_eq!(seen, [(1.0, 3.0), (0.0, 0.0), (5.0, 10.0)]);
+    assert_eq!(looked(&[]), [(0.0, 0.0); 3], "set, so that what is gone is gone");
 }
 
 #[test]
