@@ -20,6 +20,7 @@ mod observe;
 #[doc = include_str!("docs/observing.md")]
 pub mod observing {}
 mod operation;
+pub mod operations;
 mod outcome;
 #[doc(hidden)]
 pub mod private;
@@ -41,6 +42,7 @@ pub use fingerprint::Fingerprint;
 pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
 pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
 pub use operation::InFlight;
+pub use operations::OperationInfo;
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// What `#[idempotent(..)]` says about one operation. Built by the attribute in a `static`; `None` means that the
 /// runtime's default applies.
 #[derive(Debug, Clone)]
@@ -9,6 +11,10 @@ pub struct Operation {
     pub(crate) op: &'static str,
     pub(crate) kind: Kind,
     pub(crate) place: Place,
+    /// As the annotation has it, for people: an expression's text, or `global`.
+    pub(crate) scope: &'static str,
+    /// The text of the key's expression; `None`: it comes in a header.
+    pub(crate) key: Option<&'static str>,
     pub(crate) ttl: Option<Duration>,
     pub(crate) refuse_late: Option<Duration>,
     pub(crate) header: Option<&'static str>,
@@ -41,7 +47,8 @@ impl std::fmt::Display for Place {
 }
 
 /// What carries the annotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// An axum handler.
     Handler,
@@ -50,7 +57,8 @@ pub enum Kind {
 }
 
 /// What a key must look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KeyFormat {
     /// 1 to 255 visible ASCII characters.
     #[default]
@@ -119,6 +127,8 @@ impl Operation {
             op,
             kind,
             place,
+            scope: "global",
+            key: None,
             ttl: None,
             refuse_late: None,
             header: None,
@@ -130,6 +140,16 @@ impl Operation {
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
         }
+    }
+
+    #[must_use]
+    pub const fn scope(self, text: &'static str) -> Self {
+        Self { scope: text, ..self }
+    }
+
+    #[must_use]
+    pub const fn key(self, text: &'static str) -> Self {
+        Self { key: Some(text), ..self }
     }
 
     #[must_use]

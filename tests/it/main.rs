@@ -15,6 +15,7 @@ mod foreign;
 mod functions;
 mod interruptions;
 mod keys;
+mod listing;
 mod observing;
 mod operations;
 mod operators;

@@ -18,7 +18,7 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
         Kind::Function { .. } => quote_spanned!(here()=> Function),
     };
     let name = operation.func.name().to_string();
-    let settings = settings(&p, &operation.facts);
+    let (texts, settings) = (texts(operation), settings(&p, &operation.facts));
     quote_spanned! {here()=>
         {
             static OPERATION: #p::Operation = #p::Operation::new(
@@ -30,11 +30,23 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
                     column: ::core::column!(),
                     function: #name,
                 },
-            ) #(.#settings)*;
+            ) #(.#texts)* #(.#settings)*;
             #p::inventory::submit! { #p::Registered(&OPERATION) }
             &OPERATION
         }
     }
+}
+
+/// Scope and key as they are written, for the list of operations. Text only: both are evaluated elsewhere.
+fn texts(operation: &Operation) -> Vec<TokenStream> {
+    let parts = &operation.scope;
+    let scope = (!parts.is_empty()).then(|| quote_spanned!(here()=> scope(::core::stringify!(#(#parts),*))));
+    let key = match &operation.kind {
+        Kind::Handler { key, .. } => key.as_ref(),
+        Kind::Function { key, .. } => Some(key),
+    };
+    let key = key.map(|key| quote_spanned!(here()=> key(::core::stringify!(#key))));
+    scope.into_iter().chain(key).collect()
 }
 
 /// A builder call for everything that differs from the default.

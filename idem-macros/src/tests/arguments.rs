@@ -30,6 +30,7 @@ fn every_setting() {
                                 function: "pay",
                             },
                         )
+                        .scope(::core::stringify!(tenant.id, account))
                         .ttl(3600u64)
                         .refuse_late(7200u64)
                         .header("X-Key")
@@ -147,15 +148,16 @@ fn readable_errors_for_a_known_state() {
             ) -> __p::Response {
                 let __idem_operation = {
                     static OPERATION: __p::Operation = __p::Operation::new(
-                        "rename",
-                        __p::Kind::Handler,
-                        __p::Place {
-                            file: ::core::file!(),
-                            line: ::core::line!(),
-                            column: ::core::column!(),
-                            function: "rename",
-                        },
-                    );
+                            "rename",
+                            __p::Kind::Handler,
+                            __p::Place {
+                                file: ::core::file!(),
+                                line: ::core::line!(),
+                                column: ::core::column!(),
+                                function: "rename",
+                            },
+                        )
+                        .scope(::core::stringify!(user));
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)
                     }

@@ -22,6 +22,8 @@ fn a_plain_function() {
                                 function: "capture",
                             },
                         )
+                        .scope(::core::stringify!(job.tenant))
+                        .key(::core::stringify!(job.id))
                         .ttl(604800u64)
                         .payload(__p::PayloadRule::None);
                     __p::inventory::submit! {
@@ -91,6 +93,8 @@ fn a_method() {
                                 function: "settle",
                             },
                         )
+                        .scope(::core::stringify!(tenant))
+                        .key(::core::stringify!(self.key_of(& event)))
                         .payload(__p::PayloadRule::None);
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)

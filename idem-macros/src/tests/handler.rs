@@ -37,6 +37,7 @@ fn a_handler() {
                                 function: "charge",
                             },
                         )
+                        .scope(::core::stringify!(tenant))
                         .ttl(86400u64);
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)
@@ -125,6 +126,7 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                                 function: "stripe_webhook",
                             },
                         )
+                        .key(::core::stringify!(event.id))
                         .ttl(3024000u64)
                         .payload(__p::PayloadRule::None);
                     __p::inventory::submit! {
@@ -197,6 +199,7 @@ fn nothing_but_a_return_type_in_place() {
                                 function: "ping",
                             },
                         )
+                        .key(::core::stringify!("x".len()))
                         .payload(__p::PayloadRule::None);
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)

@@ -18,6 +18,8 @@ const ID: &str = "{id}";
 pub(crate) struct HttpConfig {
     /// As configured; a fault at `build()` if it is no header name.
     header: Result<HeaderName, String>,
+    /// For people, who write header names in capitals.
+    pub(crate) header_as_written: String,
     pub(super) max_request: usize,
     pub(super) read_timeout: Duration,
     pub(super) problem_base: String,
@@ -37,6 +39,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             header: Ok(HeaderName::from_static("idempotency-key")),
+            header_as_written: "Idempotency-Key".to_owned(),
             max_request: 1024 * 1024,
             read_timeout: Duration::from_secs(60),
             problem_base: PROBLEM_BASE.to_owned(),
@@ -118,6 +121,7 @@ impl Builder {
     /// The header that carries the key, where the annotation does not say. Default `Idempotency-Key`.
     pub fn header(mut self, name: &str) -> Self {
         self.config.http.header = HeaderName::try_from(name).map_err(|_| name.to_owned());
+        self.config.http.header_as_written = name.to_owned();
         self
     }
 

@@ -148,6 +148,27 @@ async fn scenario_12_without_a_key_nothing_runs() {
     assert_eq!((disk.records().await, disk.effects().await), (0, 0));
 }
 
+/// For those who call it, and without a token: what may be retried, how long, and what a retry is told.
+#[tokio::test]
+async fn the_operations_and_their_rules_can_be_asked_for() {
+    let (_disk, payments) = open().await;
+    let response = payments.client().get(payments.url("/idempotency")).send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["content-type"]),
+        (200, &"application/json".parse().unwrap())
+    );
+    let told: Value = response.json().await.unwrap();
+    let operations = told["operations"].as_array().unwrap();
+    for op in ["charge", "payout"] {
+        let operation = operations.iter().find(|operation| operation["op"] == op).expect(op);
+        assert_eq!(operation["key"]["name"], "Idempotency-Key");
+        assert_eq!((&operation["key"]["required"], &operation["ttl_seconds"]), (&json!(true), &json!(86400)));
+        assert_eq!((&operation["scope"], &operation["in_flight"]["rule"]), (&json!("tenant"), &json!("reject")));
+    }
+    let ops: Vec<_> = operations.iter().map(|operation| operation["op"].as_str().unwrap()).collect();
+    assert!(ops.is_sorted(), "{ops:?}");
+}
+
 /// Its health, its file and its one line.
 #[tokio::test]
 async fn clause_23_a_process_starts_and_stops_without_a_fuss() {

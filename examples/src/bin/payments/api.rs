@@ -6,9 +6,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use idem_runtime::{Execution, Final, NotApplied, idempotent};
+use idem_runtime::{Execution, Final, NotApplied, Runtime, idempotent};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     gateway::{Gateway, Kind, Payment, Receipt, Trouble},
@@ -55,6 +55,11 @@ pub(crate) async fn charges(tenant: Tenant, State(gateway): State<Gateway>) -> R
 
 pub(crate) async fn payouts(tenant: Tenant, State(gateway): State<Gateway>) -> Result<Json<Items>, ApiError> {
     Ok(Json(Items { items: gateway.effects(Kind::Payout, tenant).await? }))
+}
+
+/// The operations and their rules, for whoever calls this API. Nothing in it is a tenant's, so it asks for no token.
+pub(crate) async fn operations(State(idem): State<Runtime>) -> Json<Value> {
+    Json(json!({ "operations": idem.operations() }))
 }
 
 /// What can go wrong, and what each means for a retry.

@@ -46,6 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let router = Router::new()
         .route("/charges", post(api::charge).get(api::charges))
         .route("/payouts", post(api::payout).get(api::payouts))
+        .route("/idempotency", get(api::operations))
         .route("/healthz", get(async || "ok"))
         .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
         .with_state(app);
