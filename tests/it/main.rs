@@ -13,6 +13,7 @@ mod expiry;
 mod fingerprint;
 mod foreign;
 mod functions;
+mod grafana;
 mod interruptions;
 mod keys;
 mod listing;
