@@ -3,6 +3,8 @@
 mod config;
 mod handler;
 mod header;
+#[cfg(feature = "utoipa")]
+pub mod openapi;
 mod operations;
 mod payload;
 mod problem;

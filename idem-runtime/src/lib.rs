@@ -7,6 +7,9 @@ mod call;
 #[cfg(any(test, feature = "conformance"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "conformance")))]
 pub mod conformance;
+#[cfg(feature = "axum")]
+#[doc = include_str!("docs/consumers.md")]
+pub mod consumers {}
 mod engine;
 mod error;
 mod execution;
@@ -38,6 +41,9 @@ pub use idem_macros::idempotent;
 pub use error::{Error, ErrorKind};
 pub use execution::Execution;
 pub use fingerprint::Fingerprint;
+#[cfg(feature = "utoipa")]
+#[cfg_attr(docsrs, doc(cfg(feature = "utoipa")))]
+pub use http::openapi;
 #[cfg(feature = "axum")]
 pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
 pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};

@@ -18,6 +18,7 @@ mod interruptions;
 mod keys;
 mod listing;
 mod observing;
+mod openapi;
 mod operations;
 mod operators;
 mod outcomes;

@@ -1,5 +1,8 @@
 //! Problem bodies (RFC 9457): one table from [`ErrorKind`] to what a client sees.
 
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use axum::{
@@ -64,17 +67,17 @@ pub struct ProviderLink {
 }
 
 /// A row of the table.
-struct Row {
-    slug: &'static str,
-    status: StatusCode,
-    title: &'static str,
+pub(super) struct Row {
+    pub(super) slug: &'static str,
+    pub(super) status: StatusCode,
+    pub(super) title: &'static str,
     state: Option<&'static str>,
-    retry: &'static str,
+    pub(super) retry: &'static str,
     safe_new_key: bool,
 }
 
 #[rustfmt::skip] // a table is read by column
-fn row(kind: ErrorKind) -> Row {
+pub(super) fn row(kind: ErrorKind) -> Row {
     let (slug, status, title, state, retry, safe_new_key) = match kind {
         ErrorKind::MissingKey         => ("idempotency-key-missing", 400, "The request needs an idempotency key", None, "new-key", true),
         ErrorKind::InvalidKey         => ("idempotency-key-invalid", 400, "The idempotency key is invalid", None, "new-key", true),
@@ -100,6 +103,40 @@ fn row(kind: ErrorKind) -> Row {
     Row { slug, status: StatusCode::from_u16(status).unwrap_or_default(), title, state, retry, safe_new_key }
 }
 
+/// Every row's kind. That none is missing is what the tests of the documents that list them show.
+#[cfg(any(test, feature = "utoipa"))]
+pub(super) const ALL: [ErrorKind; 20] = [
+    ErrorKind::MissingKey,
+    ErrorKind::InvalidKey,
+    ErrorKind::TooLarge,
+    ErrorKind::Unreadable,
+    ErrorKind::Unavailable { retry_after: Duration::ZERO },
+    ErrorKind::Draining,
+    ErrorKind::Mismatch,
+    ErrorKind::InProgress { retry_after: Duration::ZERO },
+    ErrorKind::InDoubt,
+    ErrorKind::ResultUnavailable,
+    ErrorKind::Expired,
+    ErrorKind::Released,
+    ErrorKind::UnknownOperation,
+    ErrorKind::ReplayForbidden,
+    ErrorKind::TimedOut,
+    ErrorKind::Panicked,
+    ErrorKind::InvalidLink,
+    ErrorKind::Conflict,
+    ErrorKind::NotServed,
+    ErrorKind::Store,
+];
+
+/// When it is worth coming back.
+pub(super) fn retry_after(kind: ErrorKind) -> Option<Duration> {
+    match kind {
+        ErrorKind::InProgress { retry_after } | ErrorKind::Unavailable { retry_after } => Some(retry_after),
+        ErrorKind::Draining => Some(Duration::from_secs(1)),
+        _ => None,
+    }
+}
+
 /// The statuses whose problems name the record: those in which somebody may have to look for it.
 const NAMES_THE_RECORD: [u16; 4] = [409, 410, 500, 504];
 
@@ -107,11 +144,6 @@ impl Problem {
     fn new(error: &Error, config: &HttpConfig) -> Self {
         let (kind, about, row) = (error.kind(), error.about(), row(error.kind()));
         let status = if kind == ErrorKind::Mismatch { config.mismatch_status } else { row.status };
-        let retry_after = match kind {
-            ErrorKind::InProgress { retry_after } | ErrorKind::Unavailable { retry_after } => Some(retry_after),
-            ErrorKind::Draining => Some(Duration::from_secs(1)),
-            _ => None,
-        };
         let operation = about.record.filter(|_| NAMES_THE_RECORD.contains(&status.as_u16())).map(|id| id.to_string());
         let links =
             about.links.iter().map(|(provider, id)| ProviderLink { provider: provider.clone(), id: id.clone() });
@@ -127,7 +159,7 @@ impl Problem {
             retry: row.retry,
             original_status: about.original_status,
             links: links.collect(),
-            retry_after,
+            retry_after: retry_after(kind),
         }
     }
 
