@@ -135,14 +135,19 @@ fn assert_valid(document: &Value) {
         }
     }
     for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
+        for (method, operation) in
+            item.as_object().unwrap().iter().filter(|(_, member)| member["responses"].is_object())
+        {
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             let names: Vec<_> =
                 parameters.iter().map(|p| (p["in"].to_string(), p["name"].to_string().to_lowercase())).collect();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{method} {path}: {names:?}");
             for (status, response) in operation["responses"].as_object().unwrap() {
                 assert!((100..600).contains(&status.parse::<u16>().unwrap()));
-                assert!(response["description"].is_string(), "{method} {path} {status}");
+                assert!(
+                    response["description"].is_string() || response["$ref"].is_string(),
+                    "{method} {path} {status}"
+                );
             }
         }
     }
@@ -181,6 +186,47 @@ async fn what_its_author_wrote_stays() {
     assert_eq!(headers["idempotent-replayed"]["description"], "mine");
     assert!(headers.get("Idempotent-Replayed").is_none() && headers["Idempotency-Status"].is_object());
     assert!(after["responses"]["503"].is_object(), "what it did not speak of is added");
+}
+
+/// A document of another make: shared parts, a parameter of the whole path, a method that has no field of its own.
+#[tokio::test]
+async fn what_is_shared_is_seen_and_stays() {
+    let shared = json!({"$ref": "#/components/responses/Busy"});
+    let operation = |id: &str| json!({"operationId": id, "responses": {"200": shared, "409": shared}});
+    let key = json!({"name": "IDEMPOTENCY-KEY", "in": "header", "required": true, "schema": {"type": "string"}});
+    let mut order = operation("order");
+    order["parameters"] = json!([{"$ref": "#/components/parameters/Key"}]);
+    let before = json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Shop", "version": "1"},
+        "paths": {
+            "/orders/{shop}": {"post": order},
+            "/refunds": {"parameters": [key], "additionalOperations": {"REFUND": operation("refundOrder")}}
+        },
+        "components": {
+            "parameters": {"Key": key},
+            "responses": {"Busy": {"description": "Come back."}},
+            "schemas": {"IdempotencyProblem": {"type": "object", "description": "mine"}}
+        }
+    });
+    let mut api: Document = serde_json::from_value(before.clone()).unwrap();
+    let told = runtime(|builder| builder).await.document_with(&mut api, |info| match info.op {
+        "openapi.order" => At::Id("order".to_owned()),
+        "openapi.refund" => At::Path("/refunds".to_owned(), Method::from_bytes(b"REFUND").unwrap()),
+        _ => At::Nowhere,
+    });
+    assert_eq!(told.documented, ["openapi.order", "openapi.refund"]);
+    let after = serde_json::to_value(&api).unwrap();
+    assert_valid(&after);
+    assert_eq!(after["components"], before["components"]);
+    let (order, refunds) = (&after["paths"]["/orders/{shop}"]["post"], &after["paths"]["/refunds"]);
+    let refund = &refunds["additionalOperations"]["REFUND"];
+    assert_eq!(order["parameters"], before["paths"]["/orders/{shop}"]["post"]["parameters"]);
+    assert_eq!((&refunds["parameters"], refund.get("parameters")), (&json!([key]), None));
+    for operation in [order, refund] {
+        assert_eq!((&operation["responses"]["200"], &operation["responses"]["409"]), (&shared, &shared));
+        assert!(operation["responses"]["422"].is_object() && operation["x-idempotency"].is_object());
+    }
 }
 
 #[tokio::test]

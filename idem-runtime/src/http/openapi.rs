@@ -12,7 +12,7 @@
 //!
 //! `#[utoipa::path]` stands above `#[idempotent]`, so that it sees the signature that you wrote:
 //!
-//! ```
+//! ```standalone_crate
 //! # use axum::{Json, http::StatusCode, extract::{FromRef, FromRequestParts}, http::request::Parts};
 //! # use idem_runtime::{MemoryStore, Runtime, ScopePart, ScopeWriter, idempotent};
 //! # struct Tenant;

@@ -6,9 +6,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use idem_runtime::{Execution, Final, NotApplied, Runtime, idempotent};
+use idem_runtime::{Execution, Final, NotApplied, OperationInfo, Runtime, idempotent};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     gateway::{Gateway, Kind, Payment, Receipt, Trouble},
@@ -57,9 +57,14 @@ pub(crate) async fn payouts(tenant: Tenant, State(gateway): State<Gateway>) -> R
     Ok(Json(Items { items: gateway.effects(Kind::Payout, tenant).await? }))
 }
 
-/// The operations and their rules, for whoever calls this API. Nothing in it is a tenant's, so it asks for no token.
-pub(crate) async fn operations(State(idem): State<Runtime>) -> Json<Value> {
-    Json(json!({ "operations": idem.operations() }))
+/// For whoever calls this API. Nothing in it is a tenant's, so it asks for no token.
+#[derive(Serialize)]
+pub(crate) struct Operations {
+    operations: Vec<OperationInfo>,
+}
+
+pub(crate) async fn operations(State(idem): State<Runtime>) -> Json<Operations> {
+    Json(Operations { operations: idem.operations().to_vec() })
 }
 
 /// What can go wrong, and what each means for a retry.
