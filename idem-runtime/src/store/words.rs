@@ -57,7 +57,7 @@ impl fmt::Display for Fence {
 pub struct Claim {
     /// Which record.
     pub record: RecordId,
-    /// The scope in words, for operators.
+    /// The scope in words. Kept with the record that the claim takes, and shown with it: [`Record::scope`](super::Record::scope).
     pub scope: Arc<str>,
     /// The operation.
     pub op: &'static str,
