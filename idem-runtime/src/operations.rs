@@ -121,7 +121,7 @@ impl Runtime {
     /// keys nor callers are in it; the texts of annotated expressions are.
     #[must_use]
     pub fn operations(&self) -> &[OperationInfo] {
-        self.listed().get_or_init(|| {
+        self.config().served.get_or_init(|| {
             let served = registered().into_iter().filter(|operation| (self.config().serves)(operation.op));
             let mut all: Vec<_> = served.map(|operation| OperationInfo::new(operation, self)).collect();
             all.sort_unstable_by_key(|info| info.op);

@@ -9,6 +9,8 @@
 //! answered) or `in-progress` (202: the first request still runs, and `Location` says where to fetch its result; come
 //! back after `Retry-After`).
 //!
+//! How to call a service so that few of them come up: [`consumers`](crate::consumers).
+//!
 //! # Before anything has run
 //!
 //! ## idempotency-key-missing

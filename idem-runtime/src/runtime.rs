@@ -3,11 +3,7 @@
 mod builder;
 mod find;
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use tokio_util::{
@@ -24,7 +20,6 @@ use crate::{
     lease::{GivenUp, Leases, Ticker},
     observe::{Observer, Pace},
     operation::{self, InFlight, Kind, Operation},
-    operations::OperationInfo,
     state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     sweep::Sweeper,
@@ -48,8 +43,6 @@ pub struct Runtime {
 struct Inner {
     store: Arc<dyn Store>,
     config: Config,
-    /// Made by the first who asks.
-    operations: OnceLock<Vec<OperationInfo>>,
     cache: Arc<Cache>,
     leases: Arc<Leases>,
     waiters: Arc<Waiters>,
@@ -117,7 +110,6 @@ impl Runtime {
         let inner = Inner {
             store,
             config,
-            operations: OnceLock::new(),
             cache,
             leases,
             waiters,
@@ -282,10 +274,6 @@ impl Runtime {
 
     pub(crate) fn config(&self) -> &Config {
         &self.inner.config
-    }
-
-    pub(crate) fn listed(&self) -> &OnceLock<Vec<OperationInfo>> {
-        &self.inner.operations
     }
 
     pub(crate) fn cache(&self) -> &Cache {

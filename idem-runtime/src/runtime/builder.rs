@@ -1,12 +1,17 @@
 //! Configures a [`Runtime`], and finds every fault of configuration and annotations at once.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use super::Runtime;
 #[cfg(feature = "axum")]
 use crate::http::HttpConfig;
 use crate::{
     operation::{ClientErrors, InFlight, Operation, registered},
+    operations::OperationInfo,
     store::Store,
 };
 
@@ -29,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) waiters_per_key: usize,
     pub(crate) waiters: usize,
     pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What that comes to; made by the first who asks.
+    pub(crate) served: OnceLock<Vec<OperationInfo>>,
     #[cfg(feature = "axum")]
     pub(crate) http: HttpConfig,
 }
@@ -55,6 +62,7 @@ impl Builder {
             waiters_per_key: 100,
             waiters: 1000,
             serves: Box::new(|_| true),
+            served: OnceLock::new(),
             #[cfg(feature = "axum")]
             http: HttpConfig::default(),
         };
