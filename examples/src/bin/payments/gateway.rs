@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use sqlx::{AnyPool, any::AnyPoolOptions};
 use uuid::Uuid;
 
 use crate::tenant::Tenant;
 
 #[derive(Clone)]
 pub(crate) struct Gateway {
-    books: SqlitePool,
+    books: AnyPool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,19 +55,24 @@ impl From<sqlx::Error> for Trouble {
 const CURRENCIES: [&str; 4] = ["EUR", "USD", "GBP", "CHF"];
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
+const SQLITE: &str = "create table if not exists gateway_effects (
+   seq integer primary key, id text not null, kind text not null, tenant text not null,
+   provider_key text not null unique, amount integer not null, currency text not null, status text not null
+ ) strict";
+
+/// The lock is for processes that start together: `if not exists` lets two through, and one fails.
+const POSTGRES: &str = "select pg_advisory_xact_lock(hashtext('gateway_effects'));
+ create table if not exists gateway_effects (
+   seq bigint generated always as identity primary key, id text not null, kind text not null, tenant text not null,
+   provider_key text not null unique, amount bigint not null, currency text not null, status text not null
+ )";
+
 impl Gateway {
+    /// In the same database as the records, but the gateway knows nothing of those.
     pub(crate) async fn connect(url: &str) -> Result<Self, sqlx::Error> {
-        let options: SqliteConnectOptions = url.parse()?;
-        let options = options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
-        let books = SqlitePoolOptions::new().max_connections(4).connect_with(options).await?;
-        sqlx::raw_sql(
-            "create table if not exists gateway_effects (
-               seq integer primary key, id text not null, kind text not null, tenant text not null,
-               provider_key text not null unique, amount integer not null, currency text not null, status text not null
-             ) strict",
-        )
-        .execute(&books)
-        .await?;
+        sqlx::any::install_default_drivers();
+        let books = AnyPoolOptions::new().max_connections(4).connect(url).await?;
+        sqlx::raw_sql(if url.starts_with("sqlite:") { SQLITE } else { POSTGRES }).execute(&books).await?;
         Ok(Self { books })
     }
 
@@ -109,10 +114,13 @@ impl Gateway {
     /// Everything that ever happened for a tenant, in order.
     pub(crate) async fn effects(&self, kind: Kind, tenant: Tenant) -> Result<Vec<Receipt>, Trouble> {
         let effects =
-            "select id, amount, currency, status from gateway_effects where kind = ? and tenant = ? order by seq";
-        Ok(sqlx::query_as(effects).bind(kind.name()).bind(tenant.0).fetch_all(&self.books).await?)
+            "select id, amount, currency, status from gateway_effects where kind = $1 and tenant = $2 order by seq";
+        let effects = sqlx::query_as(effects).persistent(false).bind(kind.name()).bind(tenant.0);
+        let mut connection = self.books.begin().await?;
+        Ok(effects.fetch_all(&mut *connection).await?)
     }
 
+    /// One statement, in a transaction and not kept as a prepared one, so that a pooler may stand between.
     async fn book(
         &self,
         kind: Kind,
@@ -122,10 +130,11 @@ impl Gateway {
         status: &str,
     ) -> Result<Receipt, Trouble> {
         let book = "insert into gateway_effects (id, kind, tenant, provider_key, amount, currency, status)
-                    values (?, ?, ?, ?, ?, ?, ?)
+                    values ($1, $2, $3, $4, $5, $6, $7)
                     on conflict (provider_key) do update set provider_key = excluded.provider_key
                     returning id, amount, currency, status";
         let receipt = sqlx::query_as(book)
+            .persistent(false)
             .bind(format!("{}_{}", kind.prefix(), Uuid::new_v4().simple()))
             .bind(kind.name())
             .bind(tenant.0)
@@ -133,7 +142,10 @@ impl Gateway {
             .bind(payment.amount)
             .bind(&payment.currency)
             .bind(status);
-        Ok(receipt.fetch_one(&self.books).await?)
+        let mut transaction = self.books.begin().await?;
+        let receipt = receipt.fetch_one(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(receipt)
     }
 }
 

@@ -1,7 +1,9 @@
 //! A payment API whose retries are safe.
 //!
-//! `ADDR` (default `127.0.0.1:3000`) and `DATABASE_URL` (default `sqlite://payments.db`) are read from the
-//! environment. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
+//! Read from the environment: `ADDR` (default `127.0.0.1:3000`); `DATABASE_URL` (default `sqlite://payments.db`, or
+//! `postgres://…`); `DATABASE_POOLER=transaction` if the latter is that of a pooler which gives each transaction another
+//! connection, such as PgBouncer in transaction mode; `LEASE_SECONDS` (default 30), how long a process may be silent before
+//! its payments are in doubt. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
 
 mod api;
 mod gateway;
@@ -15,7 +17,8 @@ use axum::{
     extract::FromRef,
     routing::{get, post},
 };
-use idem_runtime::{Runtime, SqliteStore};
+use idem_runtime::{Builder, PostgresStore, Runtime, SqliteStore};
+use sqlx::PgPool;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -37,9 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
     let metrics = Metrics::install()?;
-    let store = SqliteStore::connect(&url).await?;
-    store.migrate().await?;
-    let idem = Runtime::builder(store).namespace("payments").lease(lease()?).build().await?;
+    let idem = over(&url).await?.namespace("payments").lease(lease()?).build().await?;
     let app = App { idem: idem.clone(), gateway: Gateway::connect(&url).await? };
 
     let (scraped, upkeep) = (metrics.clone(), tokio::spawn(metrics.keep_up()));
@@ -72,7 +73,29 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long a process may be silent before its payments are in doubt; `LEASE_SECONDS`, default 30.
+/// The one place that knows which database it is.
+async fn over(url: &str) -> Result<Builder, Box<dyn Error>> {
+    match url.split(':').next() {
+        Some("sqlite") => {
+            let store = SqliteStore::connect(url).await?;
+            store.migrate().await?;
+            Ok(Runtime::builder(store))
+        }
+        Some("postgres" | "postgresql") => {
+            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // it has connections of its own, made alike
+            let store = match env::var("DATABASE_POOLER").as_deref() {
+                Ok("transaction") => store.with_simple_protocol(),
+                Ok(other) => return Err(format!("DATABASE_POOLER is `{other}`; it can be `transaction`").into()),
+                Err(_) => store,
+            };
+            store.migrate().await?;
+            Ok(Runtime::builder(store))
+        }
+        _ => Err("DATABASE_URL must begin with `sqlite://` or `postgres://`".into()),
+    }
+}
+
+/// How long a process may be silent before its payments are in doubt.
 fn lease() -> Result<Duration, Box<dyn Error>> {
     match env::var("LEASE_SECONDS") {
         Ok(seconds) => Ok(Duration::from_secs(seconds.parse()?)),
