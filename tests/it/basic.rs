@@ -59,7 +59,7 @@ async fn scenario_03_a_stored_answer_outlives_the_code_that_gave_it() {
     let before = Shop::open(Router::new().route("/charge", post(deployed::<201>))).await;
     let first = seen(before.post("/charge", "k1").json(&json!({})).send().await.unwrap()).await;
     let after =
-        Shop::open_on(before.file.clone(), Router::new().route("/charge", post(deployed::<200>)), |same| same).await;
+        Shop::open_on(before.place.clone(), Router::new().route("/charge", post(deployed::<200>)), |same| same).await;
     let again = seen(after.post("/charge", "k1").json(&json!({})).send().await.unwrap()).await;
     assert_eq!((again.status, &again.body, again.replayed), (201, &first.body, true));
     let new = seen(after.post("/charge", "k2").json(&json!({})).send().await.unwrap()).await;

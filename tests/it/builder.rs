@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use axum::{Router, routing::post};
 use idem_runtime::{
-    BuildError, Builder, Error, ErrorKind, InFlight, MemoryStore, Runtime, SqliteStore, idempotent,
+    BuildError, Builder, Error, ErrorKind, InFlight, MemoryStore, Runtime, idempotent,
     store::{Store, StoreError},
 };
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::support::{App, Logs, Shop, handler, problem, url};
+use crate::support::{App, Faulty, Logs, Place, Shop, handler, problem};
 
 handler!(charge, op = "builder.charge");
 
@@ -53,10 +52,9 @@ fn faults(built: Result<Runtime, BuildError>) -> Vec<String> {
 
 #[tokio::test]
 async fn every_fault_is_told_at_once_and_in_words() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::connect(&url(&folder)).await.unwrap(); // not migrated
+    let place = Place::new(); // not migrated
     let _mounted = router();
-    let built = Runtime::builder(store)
+    let built = Runtime::builder(Faulty::new(place.connect().await))
         .ttl(Duration::from_secs(3600))
         .lease(Duration::from_millis(999))
         .quarantine(Duration::MAX)
@@ -145,11 +143,11 @@ async fn a_namespace_is_required_and_not_too_long() {
 
 #[tokio::test]
 async fn a_store_must_be_migrated_unless_it_is_volatile() {
-    let folder = TempDir::new().unwrap();
-    let store = SqliteStore::connect(&url(&folder)).await.unwrap();
+    let place = Place::new();
+    let store = Faulty::new(place.connect().await);
     let told = faults(builder(store.clone()).build().await);
     assert_eq!(told, ["the tables are missing or out of date; call `store.migrate().await?` first"]);
-    store.migrate().await.unwrap();
+    place.migrate().await;
     assert_eq!(faults(builder(store).build().await), [""; 0]);
     assert_eq!(faults(builder(MemoryStore::volatile()).build().await), [""; 0]);
 }

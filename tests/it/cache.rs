@@ -22,7 +22,7 @@ async fn cached() -> Shop {
 
 /// The same file after a restart, with a cold cache.
 async fn restarted(shop: &Shop) -> Shop {
-    Shop::open_on(Arc::clone(&shop.file), router(), |builder| builder.cache_bytes(1 << 20)).await
+    Shop::open_on(Arc::clone(&shop.place), router(), |builder| builder.cache_bytes(1 << 20)).await
 }
 
 async fn send(shop: &Shop, amount: u32) -> reqwest::Response {
@@ -88,9 +88,9 @@ async fn case_10_a_waiter_compares_the_payload() {
 async fn case_24_a_restart_forgets_nothing() {
     let shop = cached().await;
     let first = seen(send(&shop, 10).await).await;
-    let file = Arc::clone(&shop.file);
+    let place = Arc::clone(&shop.place);
     drop(shop);
-    let later = Shop::open_on(file, router(), |same| same).await;
+    let later = Shop::open_on(place, router(), |same| same).await;
     let again = seen(send(&later, 10).await).await;
     assert_eq!(again, Seen { replayed: true, ..first });
     assert_mismatch(&later).await;

@@ -45,14 +45,7 @@ async fn a_replay_is_one_read_and_writes_nothing() {
     send(&shop, "k1").await.unwrap();
     let kept = || shop.post("/kept", "k1").json(&json!({"status": 404})).send();
     kept().await.unwrap();
-    let database = shop.database().await;
-    let mut eye = database.acquire().await.unwrap();
-    let mut look = async || -> (i64, u64) {
-        // Changes whenever another connection has committed.
-        let version = sqlx::query_scalar("pragma data_version").fetch_one(&mut *eye).await.unwrap();
-        (version, std::fs::metadata(shop.file.path().join("shop.db-wal")).unwrap().len())
-    };
-    let (before, asked) = (look().await, calls(&shop));
+    let (before, asked) = (shop.place.version().await, calls(&shop));
     for _ in 0..100 {
         assert!(seen(send(&shop, "k1").await.unwrap()).await.replayed);
         assert!(seen(kept().await.unwrap()).await.replayed);
@@ -60,9 +53,9 @@ async fn a_replay_is_one_read_and_writes_nothing() {
         assert_eq!(other.status(), 422, "a refusal writes nothing, either");
     }
     assert_eq!(calls(&shop), [asked[0] + 300, asked[1], asked[2], asked[3], asked[4]]);
-    assert_eq!(look().await, before);
+    assert_eq!(shop.place.version().await, before);
     send(&shop, "k2").await.unwrap();
-    assert_ne!(look().await, before, "it would have been seen");
+    assert_ne!(shop.place.version().await, before, "it would have been seen");
 }
 
 #[tokio::test]
@@ -114,8 +107,9 @@ async fn renewals_of_all_bodies_are_one_call_and_bodies_do_not_grow_with_age() {
     let requests = in_flight(&shop, 30).await;
     let young = accounted(&shop);
     assert_eq!(young[1], 30, "an entry each");
-    let renewed = "select count(*) from idem_key where lease_until >= created_at + 2500";
-    eventually(async || shop.count(renewed).await == 30).await; // four times at least
+    let long = shop.place.span(Duration::from_millis(2500));
+    let renewed = format!("select count(*) from idem_key where lease_until >= created_at + {long}");
+    eventually(async || shop.count(&renewed).await == 30).await; // four times at least
     // At most one call for all of them per tick, and there are six ticks a lease.
     let ticks = started.elapsed().as_millis() / 166 + 2;
     assert!(shop.store.calls(Verb::Renew) as u128 <= ticks, "{} calls", shop.store.calls(Verb::Renew));

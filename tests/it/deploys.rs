@@ -54,7 +54,7 @@ fn version<V: Version>() -> Router<App> {
 /// The same store, before and after a deploy.
 async fn deploy() -> (Shop, Shop) {
     let old = Shop::open(version::<Old>()).await;
-    let new = Shop::open_on(old.file.clone(), version::<New>(), |same| same).await;
+    let new = Shop::open_on(old.place.clone(), version::<New>(), |same| same).await;
     (old, new)
 }
 

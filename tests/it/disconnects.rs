@@ -25,10 +25,8 @@ async fn case_03_a_caller_who_leaves_at_any_moment_leaves_nothing_stuck() {
         let _ = tokio::time::timeout(Duration::from_millis(ms), leaves.send()).await;
         let fresh = shop.post("/charge", &format!("fresh{ms}")).json(&json!({})).send().await.unwrap();
         assert_eq!(fresh.status(), 201, "after {ms} ms");
-        let written = format!(
-            "select count(*) from idem_key where state = 2 and kid = x'{}'",
-            shop.record("disconnects.charge", &format!("fresh{ms}")).await.id
-        );
+        let id = shop.record("disconnects.charge", &format!("fresh{ms}")).await.id;
+        let written = format!("select count(*) from idem_key where state = 2 and kid = {}", shop.place.id(id));
         assert_eq!(shop.count(&written).await, 1, "another connection sees what it wrote, after {ms} ms");
     }
     eventually(async || shop.count("select count(*) from idem_key where state not in (2, 4)").await == 0).await;

@@ -192,7 +192,7 @@ async fn clause_05_records_that_isolate_are_others() {
     let isolated = RecordId::new("shop", &idem_runtime::Scope::of("acme"), "foreign.charge", &key);
     assert_ne!(shared, isolated);
     assert!(shop.runtime.find_record(isolated).await.unwrap().is_none());
-    let other = Shop::open_on(Arc::clone(&shop.file), router(), |builder| builder.namespace("other")).await;
+    let other = Shop::open_on(Arc::clone(&shop.place), router(), |builder| builder.namespace("other")).await;
     assert!(seen(send(&other, "globex", "/charge", &json!({})).await).await.ran(), "another namespace, another key");
 }
 

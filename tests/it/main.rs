@@ -18,6 +18,7 @@ mod interruptions;
 mod keys;
 mod listing;
 mod observing;
+mod on_postgres;
 mod openapi;
 mod operations;
 mod operators;

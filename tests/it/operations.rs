@@ -123,7 +123,7 @@ async fn clause_04_what_is_not_shown_is_not_there() {
     assert_eq!(whole(fetch(&shop, "acme", &of_a_function).await).await, unknown, "it has no response");
     let place = place(&shop, "operations.export").await;
     let elsewhere = |serves: fn(&str) -> bool| {
-        Shop::open_on(Arc::clone(&shop.file), router(), move |builder| builder.serve_only(serves))
+        Shop::open_on(Arc::clone(&shop.place), router(), move |builder| builder.serve_only(serves))
     };
     let other = elsewhere(|op| op == "operations.checked").await;
     assert_eq!(whole(fetch(&other, "acme", &place).await).await, unknown, "not served");

@@ -1,5 +1,7 @@
 //! Refusals, as the house wants them.
 
+use std::time::Duration;
+
 use axum::{
     Router,
     http::StatusCode,
@@ -23,7 +25,8 @@ async fn refused(shop: &Shop) -> [reqwest::Response; 3] {
     let send = |amount: u8| shop.post("/charge", "k1").json(&json!({"amount": amount})).send();
     send(1).await.unwrap();
     let other = send(2).await.unwrap();
-    shop.sql("update idem_key set state = 1, lease_until = lease_until + 60000").await; // as if just claimed
+    shop.place.prolong_leases(Duration::from_secs(60)).await;
+    shop.sql("update idem_key set state = 1").await; // as if just claimed
     let running = send(1).await.unwrap();
     [keyless, other, running]
 }

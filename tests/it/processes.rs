@@ -1,10 +1,11 @@
-//! Real processes of the example `payments`, over one file: raced, killed, frozen, stopped.
+//! Real processes of the example `payments`, over one database: raced, killed, frozen, stopped.
 
 mod api;
 mod crashes;
 mod freezes;
 mod hang_ups;
 mod metrics;
+mod on_postgres;
 mod operator;
 mod races;
 mod random_kills;
@@ -39,7 +40,7 @@ async fn assert_outcome_unknown(payments: &Payments, path: &str, key: &str, paym
 
 /// The disk after its process was killed while held in an insert into `table`, and a process started afterwards.
 async fn killed_in(table: &str, path: &str, payment: &Value) -> (Disk, Payments) {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     disk.hold_inserts_into(table).await;
     let caller = payments.pay_meanwhile(path, "k1", payment);

@@ -31,7 +31,7 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
     assert!(is_there("curl").await, "this test needs curl: on Debian, `apt-get install curl`");
     let steps: Vec<Step> = sessions(&std::fs::read_to_string(README).unwrap()).into_iter().flatten().collect();
     assert!(!steps.is_empty(), "README.md shows no ```console session");
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     let addr = payments.addr().to_string();
 

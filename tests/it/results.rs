@@ -136,6 +136,6 @@ async fn clause_28_an_answer_that_breaks_off_is_not_run_again() {
 async fn clause_28_a_limit_that_shrinks_does_not_drop_what_is_stored() {
     let shop = Shop::open(router()).await;
     shop.post("/small", "k1").json(&json!({})).send().await.unwrap();
-    let later = Shop::open_on(shop.file.clone(), router(), |builder| builder.max_response(1)).await;
+    let later = Shop::open_on(shop.place.clone(), router(), |builder| builder.max_response(1)).await;
     assert!(seen(later.post("/small", "k1").json(&json!({})).send().await.unwrap()).await.replayed);
 }

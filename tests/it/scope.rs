@@ -159,7 +159,7 @@ async fn case_108_arguments_belong_to_their_function() {
 async fn case_108_two_stores_in_one_process_stay_apart() {
     let one = Shop::open(router()).await;
     let other = Shop::open_with(router(), |builder| builder.cache_bytes(1 << 20)).await;
-    let same_file = Shop::open_on(Arc::clone(&one.file), router(), |builder| builder.namespace("other")).await;
+    let same_file = Shop::open_on(Arc::clone(&one.place), router(), |builder| builder.namespace("other")).await;
     for shop in [&one, &other, &same_file] {
         assert!(send(shop, "acme", "/charge").await.ran());
         assert!(send(shop, "acme", "/charge").await.replayed);

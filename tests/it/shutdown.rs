@@ -152,7 +152,7 @@ async fn scenario_56_a_body_that_has_not_started_never_does() {
     assert_eq!(shop.record("shutdown.charge", "k1").await.state, Stands::Released);
     let answer = call.await.unwrap();
     assert_eq!((answer.status().as_u16(), shop.probe.started()), (503, 0));
-    let next = Shop::open_on(std::sync::Arc::clone(&shop.file), router(), |builder| builder).await;
+    let next = Shop::open_on(std::sync::Arc::clone(&shop.place), router(), |builder| builder).await;
     assert_eq!(send(&next, "/charge", "k1").await.unwrap().status(), 201, "another process may run it");
 }
 

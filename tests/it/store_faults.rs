@@ -1,6 +1,6 @@
 //! Scenarios 50 … 53: the store fails before, during and after.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json, Router,
@@ -8,12 +8,10 @@ use axum::{
     http::StatusCode,
     routing::post,
 };
-use idem_runtime::{Error, Execution, SqliteStore, idempotent, state::State as Stands};
+use idem_runtime::{Error, Execution, idempotent, state::State as Stands};
 use serde_json::json;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use tempfile::TempDir;
 
-use crate::support::{App, Fault, Logs, Plan, Probe, Shop, Tenant, Verb, eventually, handler, problem, seen, url};
+use crate::support::{App, Fault, Logs, Plan, Probe, Shop, Tenant, Verb, eventually, handler, problem, seen};
 
 handler!(charge, op = "store_faults.charge");
 
@@ -228,33 +226,42 @@ async fn clause_27_an_id_that_cannot_be_recorded_holds_the_key() {
     assert_eq!((shop.probe.effects(), shop.store.calls(Verb::Link)), (2, 0));
 }
 
-/// A page limit is what a full disk looks like to SQLite.
-async fn full(file: &TempDir) -> SqliteConnectOptions {
-    let store = SqliteStore::connect(&url(file)).await.unwrap();
-    store.migrate().await.unwrap();
-    let options: SqliteConnectOptions = url(file).parse().unwrap();
-    let options = options
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .pragma("max_page_count", "1"); // as many as there are
-    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await.unwrap();
-    let fill = "insert into idem_key values (randomblob(16), '', '', 2, 0, 0, x'', 1, 0, 1, x'', 0, 0, 0, 0)";
-    while sqlx::query(fill).execute(&pool).await.is_ok() {}
-    options
-}
+mod on_sqlite {
+    use std::sync::Arc;
 
-#[tokio::test]
-async fn clause_21_a_full_disk_stops_everything_before_it_starts() {
-    let file = Arc::new(TempDir::new().unwrap());
-    let store = SqliteStore::with_options(full(&file).await).await.unwrap();
-    let shop = Shop::open_over(file, store, router(), |builder| builder).await;
-    let logs = Logs::collect();
-    let before = shop.records().await;
-    let refused = problem(post_once(&shop, "/charge", "k1").await).await;
-    assert_eq!((refused.status, refused.slug.as_str()), (503, "idempotency-store-unavailable"));
-    assert_eq!((shop.probe.started(), shop.records().await), (0, before));
-    let alarming = logs.alarming();
-    assert!(alarming.iter().any(|line| line.text.contains("full")), "the log says why: {alarming:?}");
-    assert!(!refused.body.to_string().contains("full"), "the caller is not told about our disks");
+    use idem_runtime::SqliteStore;
+    use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+    use super::*;
+    use crate::support::{Logs, Place};
+
+    /// A page limit is what a full disk looks like to SQLite.
+    async fn full(place: &Place) -> SqliteConnectOptions {
+        place.migrate().await;
+        let options: SqliteConnectOptions = place.url().parse().unwrap();
+        let options = options
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .pragma("max_page_count", "1"); // as many as there are
+        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await.unwrap();
+        let fill = "insert into idem_key values (randomblob(16), '', '', 2, 0, 0, x'', 1, 0, 1, x'', 0, 0, 0, 0)";
+        while sqlx::query(fill).execute(&pool).await.is_ok() {}
+        options
+    }
+
+    #[tokio::test]
+    async fn clause_21_a_full_disk_stops_everything_before_it_starts() {
+        let place = Arc::new(Place::sqlite());
+        let store = SqliteStore::with_options(full(&place).await).await.unwrap();
+        let shop = Shop::open_over(place, Arc::new(store), router(), |builder| builder).await;
+        let logs = Logs::collect();
+        let before = shop.records().await;
+        let refused = problem(post_once(&shop, "/charge", "k1").await).await;
+        assert_eq!((refused.status, refused.slug.as_str()), (503, "idempotency-store-unavailable"));
+        assert_eq!((shop.probe.started(), shop.records().await), (0, before));
+        let alarming = logs.alarming();
+        assert!(alarming.iter().any(|line| line.text.contains("full")), "the log says why: {alarming:?}");
+        assert!(!refused.body.to_string().contains("full"), "the caller is not told about our disks");
+    }
 }

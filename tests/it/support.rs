@@ -3,8 +3,12 @@
 mod faulty;
 mod logs;
 mod meters;
+pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod raw;
+#[path = "../../idem-runtime/src/store/postgres/tests/server.rs"]
+#[allow(dead_code, reason = "the store's own tests need more of it, and less")]
+pub(crate) mod server;
 
 use std::{
     net::SocketAddr,
@@ -21,21 +25,21 @@ use axum::{
     http::{HeaderName, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
-use idem_runtime::{Builder, Execution, Record, Runtime, ScopePart, ScopeWriter, SqliteStore, store::Store};
+use idem_runtime::{Builder, Execution, Record, Runtime, ScopePart, ScopeWriter, store::Store};
 use reqwest::RequestBuilder;
 use serde::Deserialize;
-use tempfile::TempDir;
 
 pub(crate) use faulty::{Fault, Faulty, Verb};
 pub(crate) use logs::Logs;
 pub(crate) use meters::Meters;
+pub(crate) use place::{Backend, Place};
 
-/// A server over one SQLite file, with a client. Stops when dropped.
+/// A server over one database, with a client. Stops when dropped.
 pub(crate) struct Shop {
     pub(crate) runtime: Runtime,
     pub(crate) probe: Probe,
     pub(crate) store: Faulty,
-    pub(crate) file: Arc<TempDir>,
+    pub(crate) place: Arc<Place>,
     pub(crate) client: reqwest::Client,
     addr: SocketAddr,
     server: tokio::task::JoinHandle<()>,
@@ -54,24 +58,24 @@ impl Shop {
 
     /// Leases of 2 s and no local cache, unless `configure` says otherwise: tests look at the store.
     pub(crate) async fn open_with(router: Router<App>, configure: impl FnOnce(Builder) -> Builder) -> Self {
-        Self::open_on(Arc::new(TempDir::new().unwrap()), router, configure).await
+        Self::open_on(Arc::new(Place::new()), router, configure).await
     }
 
-    /// A second process, as far as the file can tell.
+    /// A second process, as far as the database can tell.
     pub(crate) async fn open_on(
-        file: Arc<TempDir>,
+        place: Arc<Place>,
         router: Router<App>,
         configure: impl FnOnce(Builder) -> Builder,
     ) -> Self {
-        let sqlite = SqliteStore::connect(&url(&file)).await.unwrap();
-        sqlite.migrate().await.unwrap();
-        Self::open_over(file, sqlite, router, configure).await
+        place.migrate().await;
+        let store = place.connect().await;
+        Self::open_over(place, store, router, configure).await
     }
 
-    /// Over a store of the test's own making; `file` is what `sql` and `count` look at.
+    /// Over a store of the test's own making; `place` is what `sql` and `count` look at.
     pub(crate) async fn open_over(
-        file: Arc<TempDir>,
-        store: impl Store,
+        place: Arc<Place>,
+        store: Arc<dyn Store>,
         router: Router<App>,
         configure: impl FnOnce(Builder) -> Builder,
     ) -> Self {
@@ -96,7 +100,7 @@ impl Shop {
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        Self { runtime, probe, store, file, client, addr, server }
+        Self { runtime, probe, store, place, client, addr, server }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -130,26 +134,21 @@ impl Shop {
 
     /// Lets `by` pass for every record, by the database's clock.
     pub(crate) async fn pass(&self, by: Duration) {
-        let by = i64::try_from(by.as_millis()).unwrap();
-        self.sql(&format!(
-            "update idem_key set lease_until = lease_until - {by}, created_at = created_at - {by}, \
-             expires_at = expires_at - {by}, guard_until = guard_until - {by}"
-        ))
-        .await;
+        self.place.pass(by).await;
     }
 
     pub(crate) async fn sql(&self, sql: &str) {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&self.database().await).await.unwrap();
+        self.place.sql(sql).await;
     }
 
     /// One integer.
     pub(crate) async fn count(&self, sql: &str) -> i64 {
-        sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&self.database().await).await.unwrap()
+        self.place.count(sql).await
     }
 
     /// How many records there are.
     pub(crate) async fn records(&self) -> i64 {
-        self.count("select count(*) from idem_key").await
+        self.place.records().await
     }
 
     /// The state of the only record: see `State::code`.
@@ -162,20 +161,12 @@ impl Shop {
         use faulty::Verb::{Claim, Find, Finish, Link, Peek};
         [Claim, Peek, Finish, Link, Find].into_iter().map(|verb| self.store.calls(verb)).sum()
     }
-
-    pub(crate) async fn database(&self) -> sqlx::SqlitePool {
-        sqlx::SqlitePool::connect(&url(&self.file)).await.unwrap()
-    }
 }
 
 impl Drop for Shop {
     fn drop(&mut self) {
         self.server.abort();
     }
-}
-
-pub(crate) fn url(file: &TempDir) -> String {
-    format!("sqlite://{}/shop.db", file.path().display())
 }
 
 /// Waits until `what` holds; fails after 10 s. For what happens on other tasks: never for time that must pass.

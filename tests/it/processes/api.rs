@@ -1,7 +1,5 @@
 //! What DESIGN.md fixes of `payments`: others script against it.
 
-use std::os::unix::fs::PermissionsExt;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use crate::support::process::{ACME, Disk, GLOBEX, Payments, card};
 const PATHS: [&str; 2] = ["/charges", "/payouts"];
 
 async fn open() -> (Disk, Payments) {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     (disk, payments)
 }
@@ -169,17 +167,31 @@ async fn the_operations_and_their_rules_can_be_asked_for() {
     assert!(ops.is_sorted(), "{ops:?}");
 }
 
-/// Its health, its file and its one line.
+/// Its health and its one line.
 #[tokio::test]
 async fn clause_23_a_process_starts_and_stops_without_a_fuss() {
-    let (disk, mut payments) = open().await;
+    let (_disk, mut payments) = open().await;
     assert_eq!(payments.client().get(payments.url("/healthz")).send().await.unwrap().status(), 200);
     payments.pay("/charges", "k1", &card("tok_visa")).await;
-    for name in ["payments.db", "payments.db-wal", "payments.db-shm"] {
-        let mode = std::fs::metadata(disk.file(name)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}: answers are for this user's eyes");
-    }
     payments.signal(Signal::TERM);
     assert!(payments.ended().await.success());
     assert_eq!(payments.log(), format!("payments listens on http://{}\n", payments.addr()));
+}
+
+mod on_sqlite {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::support::Place;
+
+    #[tokio::test]
+    async fn clause_23_the_files_are_for_this_user_s_eyes() {
+        let disk = Disk::over(Place::sqlite());
+        let payments = disk.start().await;
+        payments.pay("/charges", "k1", &card("tok_visa")).await;
+        for name in ["payments.db", "payments.db-wal", "payments.db-shm"] {
+            let mode = std::fs::metadata(disk.file(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
 }

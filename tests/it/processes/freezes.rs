@@ -23,7 +23,7 @@ const A_WHILE: Duration = Duration::from_secs(2);
 async fn scenario_47_a_late_completion_counts_if_nobody_took_over() {
     // Whether or not somebody wrote down that the lease has ended: then even the thawed run's renewals fail.
     for written_down in [false, true] {
-        let disk = Disk::new();
+        let disk = Disk::new().await;
         let (payments, other) = (disk.start().await, disk.start().await);
         let payment = slow(A_WHILE);
         let caller = payments.pay_meanwhile("/payouts", "k1", &payment);
@@ -50,7 +50,7 @@ async fn scenario_47_a_late_completion_counts_if_nobody_took_over() {
 /// The thawed run has its effect; but what it wants to answer does not count any more.
 #[tokio::test]
 async fn clause_19_a_thawed_run_answers_what_the_operator_settled() {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let (payments, other) = (disk.start().await, disk.start().await);
     let payment = slow(A_WHILE);
     let caller = payments.pay_meanwhile("/payouts", "k1", &payment);
@@ -84,7 +84,7 @@ async fn clause_19_a_thawed_run_answers_what_the_operator_settled() {
 /// Nobody may run beside a frozen process, however long it is frozen.
 #[tokio::test]
 async fn case_05_a_frozen_run_is_never_taken_over() {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let (payments, other) = (disk.start().await, disk.start().await);
     let payment = slow(A_WHILE);
     let caller = payments.pay_meanwhile("/charges", "k1", &payment);

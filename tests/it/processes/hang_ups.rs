@@ -21,7 +21,7 @@ async fn is_finished_and_replayed(
     charge: impl Fn(u32) -> Value,
 ) {
     for n in 0..TRIES {
-        let disk = Disk::new();
+        let disk = Disk::new().await;
         let (payments, charge) = (disk.start().await, charge(n));
         hang_up(&disk, &payments, &charge, n).await;
         if had_begun(&disk).await {

@@ -29,7 +29,7 @@ async fn scrape(payments: &Payments) -> Scraped {
 
 #[tokio::test]
 async fn case_104_the_metrics_of_a_process_have_the_documented_names() {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     for path in ["/charges", "/charges", "/payouts"] {
         assert_eq!(payments.pay(path, "s3cret", &card("tok_visa")).await.status, 201);

@@ -62,7 +62,7 @@ async fn scenario_43_an_operator_finds_what_was_lost_and_settles_it() {
 
 #[tokio::test]
 async fn clause_33_a_killed_payout_is_released_only_after_quarantine() {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     let payment = slow(FOREVER);
     let caller = payments.pay_meanwhile("/payouts", "k1", &payment);

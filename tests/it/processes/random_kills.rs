@@ -24,7 +24,7 @@ async fn scenario_41_killed_at_random_moments() {
     let seed = env::var("SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("SEED={seed}");
     let mut random = Rng::with_seed(seed);
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let mut answered: Vec<Option<Seen>> = Vec::new();
     let mut delays = Vec::new();
     for key in 0..KEYS {

@@ -12,7 +12,7 @@ const A_CHARGE: Duration = Duration::from_millis(600);
 #[tokio::test]
 async fn scenario_55_a_charge_in_progress_is_answered_and_stored() {
     for signal in [Signal::TERM, Signal::INT] {
-        let disk = Disk::new();
+        let disk = Disk::new().await;
         let mut payments = disk.start().await;
         let caller = payments.pay_meanwhile("/charges", "k1", &slow(A_CHARGE));
         disk.reaches(1).await;
@@ -33,7 +33,7 @@ async fn scenario_55_a_charge_in_progress_is_answered_and_stored() {
 #[tokio::test]
 async fn scenario_55_a_charge_whose_client_has_left_is_finished_too() {
     for _ in 0..TRIES {
-        let disk = Disk::new();
+        let disk = Disk::new().await;
         let mut payments = disk.start().await;
         let caller = payments.pay_meanwhile("/charges", "k1", &slow(A_CHARGE));
         disk.reaches(1).await;
@@ -57,7 +57,7 @@ async fn scenario_55_a_charge_whose_client_has_left_is_finished_too() {
 /// A supervisor that loses patience: what it leaves is what `kill -9` always leaves.
 #[tokio::test]
 async fn case_34_killed_while_it_drains() {
-    let disk = Disk::new();
+    let disk = Disk::new().await;
     let payments = disk.start().await;
     let caller = payments.pay_meanwhile("/charges", "k1", &slow(FOREVER));
     disk.reaches(1).await;

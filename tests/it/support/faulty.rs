@@ -66,8 +66,8 @@ enum Then {
 }
 
 impl Faulty {
-    pub(crate) fn new(inner: impl Store) -> Self {
-        Self { inner: Arc::new(inner), verbs: Arc::default() }
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, verbs: Arc::default() }
     }
 
     pub(crate) fn tell(&self, verb: Verb, fault: Fault) {

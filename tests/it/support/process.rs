@@ -1,33 +1,30 @@
-//! Real processes of the example `payments`, over a file that they may share.
+//! Real processes of the example `payments`, over a database that they may share.
 
 use std::{
     env,
     net::SocketAddr,
+    ops::Deref,
     path::PathBuf,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use idem_runtime::{Runtime, SqliteStore};
+use idem_runtime::Runtime;
 use reqwest::RequestBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::{Child, Command},
-    sync::OnceCell,
     time::timeout,
 };
 
-use super::{Seen, eventually, seen};
+use super::{Backend, Faulty, Place, Seen, eventually, seen};
 
-/// A folder with one database, and what the processes over it have in common.
+/// One database, and what the processes over it have in common.
 pub(crate) struct Disk {
-    folder: TempDir,
-    database: OnceCell<SqlitePool>,
+    place: Place,
 }
 
 /// A running `payments`. Killed when dropped.
@@ -47,49 +44,36 @@ pub(crate) const GLOBEX: &str = "sk_test_globex";
 
 const LISTENS: &str = "payments listens on http://";
 const LOCK_AND_LET_GO: &str = "begin immediate; rollback";
+const WAIT_FOR_US: &str = "from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
 
 impl Disk {
-    pub(crate) fn new() -> Self {
-        Self { folder: TempDir::new().unwrap(), database: OnceCell::new() }
+    /// By the backend of this run.
+    pub(crate) async fn new() -> Self {
+        Self { place: Place::for_programs().await }
+    }
+
+    pub(crate) fn over(place: Place) -> Self {
+        Self { place }
     }
 
     /// A process with leases of 2 s, listening.
     pub(crate) async fn start(&self) -> Payments {
-        Payments::start(&self.folder, &self.url()).await
+        self.start_with_leases_of(Duration::from_secs(2)).await
+    }
+
+    pub(crate) async fn start_with_leases_of(&self, lease: Duration) -> Payments {
+        Payments::start(self, lease).await
     }
 
     /// What an operator has: a runtime of the same namespace in another process, this one.
     pub(crate) async fn operator(&self) -> Runtime {
-        let store = SqliteStore::connect(&self.url()).await.unwrap();
+        let store = Faulty::new(self.connect().await);
         Runtime::builder(store).namespace("payments").serve_only(|_| false).build().await.unwrap()
-    }
-
-    /// Lets `by` pass for every record, by the database's clock.
-    pub(crate) async fn pass(&self, by: Duration) {
-        let by = i64::try_from(by.as_millis()).unwrap();
-        self.sql(&format!(
-            "update idem_key set lease_until = lease_until - {by}, created_at = created_at - {by}, \
-             expires_at = expires_at - {by}, guard_until = guard_until - {by}"
-        ))
-        .await;
-    }
-
-    pub(crate) async fn sql(&self, sql: &str) {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(self.database().await).await.unwrap();
-    }
-
-    /// One integer.
-    pub(crate) async fn count(&self, sql: &str) -> i64 {
-        sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(self.database().await).await.unwrap()
     }
 
     /// What the gateway did, for everybody.
     pub(crate) async fn effects(&self) -> i64 {
         self.count("select count(*) from gateway_effects").await
-    }
-
-    pub(crate) async fn records(&self) -> i64 {
-        self.count("select count(*) from idem_key").await
     }
 
     /// Waits until the only record is in this state: see `State::code`.
@@ -98,66 +82,84 @@ impl Disk {
         eventually(async || self.count(&sql).await == 1).await;
     }
 
-    /// From now on whoever inserts into this table is held there, inside its transaction, for as long as it lives:
-    /// a trigger that counts to 10^15. Not for tables that the test writes.
+    /// From now on whoever inserts into this table is held there, inside its transaction, for as long as it lives: on
+    /// SQLite by a trigger that counts to 10^15, on Postgres by one that wants a lock of ours, for 5 s at most. Not for
+    /// tables that the test writes.
     pub(crate) async fn hold_inserts_into(&self, table: &str) {
-        self.sql(&format!(
-            "create table hold as with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) select i from n;
-             create trigger held after insert on {table} begin
-               select sum(a.i * b.i * c.i * d.i * e.i) from hold a, hold b, hold c, hold d, hold e;
-             end"
-        ))
-        .await;
-    }
-
-    /// Waits until somebody is held: nobody else keeps the write lock that long.
-    pub(crate) async fn somebody_is_held(&self) {
-        eventually(async || {
-            let mut connection = self.database().await.acquire().await.unwrap();
-            sqlx::raw_sql("pragma busy_timeout = 500").execute(&mut *connection).await.unwrap();
-            let locked = sqlx::raw_sql(LOCK_AND_LET_GO).execute(&mut *connection).await.is_err();
-            connection.close().await.unwrap();
-            locked
+        self.sql(&match self.backend() {
+            Backend::Sqlite => format!(
+                "create table hold as with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) select i from n;
+                 create trigger held after insert on {table} begin
+                   select sum(a.i * b.i * c.i * d.i * e.i) from hold a, hold b, hold c, hold d, hold e;
+                 end"
+            ),
+            Backend::Postgres | Backend::PgBouncer => format!(
+                "create function held() returns trigger language plpgsql
+                   as 'begin perform pg_advisory_xact_lock(1); return null; end';
+                 create trigger held after insert on {table} for each row execute function held();
+                 select pg_advisory_lock(1)"
+            ),
         })
         .await;
     }
 
+    /// Waits until somebody is held.
+    pub(crate) async fn somebody_is_held(&self) {
+        eventually(async || match self.backend() {
+            Backend::Sqlite => self.is_locked().await, // nobody else keeps the write lock that long
+            Backend::Postgres | Backend::PgBouncer => self.count(&format!("select count(*) {WAIT_FOR_US}")).await > 0,
+        })
+        .await;
+    }
+
+    async fn is_locked(&self) -> bool {
+        let mut connection = self.database().await.acquire().await.unwrap();
+        sqlx::raw_sql("pragma busy_timeout = 500").execute(&mut *connection).await.unwrap();
+        let locked = sqlx::raw_sql(LOCK_AND_LET_GO).execute(&mut *connection).await.is_err();
+        connection.close().await.unwrap();
+        locked
+    }
+
+    /// The killed are gone at once, as where the server looks after its clients (`client_connection_check_interval`).
     pub(crate) async fn hold_no_more(&self) {
-        self.sql("drop trigger held; drop table hold").await;
+        self.sql(&match self.backend() {
+            Backend::Sqlite => "drop trigger held; drop table hold".to_owned(),
+            Backend::Postgres | Backend::PgBouncer => format!(
+                "select pg_terminate_backend(pid, 5000) {WAIT_FOR_US}; \
+                 drop function held cascade; select pg_advisory_unlock(1)"
+            ),
+        })
+        .await;
     }
 
-    /// Gives every lease this much more, so that a slow machine does not end it before the test has looked.
-    pub(crate) async fn prolong_leases(&self, by: Duration) {
-        self.sql(&format!("update idem_key set lease_until = lease_until + {}", by.as_millis())).await;
-    }
-
-    /// Stops a process in the middle of its run, but not while it has the file locked.
+    /// Stops a process in the middle of its run; on SQLite not while it has the file locked.
     pub(crate) async fn freeze(&self, payments: &Payments) {
-        self.sql(LOCK_AND_LET_GO).await;
+        if self.backend() == Backend::Sqlite {
+            self.sql(LOCK_AND_LET_GO).await;
+        }
         payments.signal(Signal::STOP);
     }
+}
 
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
+impl Deref for Disk {
+    type Target = Place;
 
-    fn url(&self) -> String {
-        format!("sqlite://{}", self.file("payments.db").display())
-    }
-
-    async fn database(&self) -> &SqlitePool {
-        let connect = || SqlitePool::connect_with(self.url().parse::<SqliteConnectOptions>().unwrap());
-        self.database.get_or_try_init(connect).await.unwrap()
+    fn deref(&self) -> &Place {
+        &self.place
     }
 }
 
 impl Payments {
-    async fn start(folder: &TempDir, url: &str) -> Self {
-        let mut child = Command::new(binary())
+    async fn start(disk: &Disk, lease: Duration) -> Self {
+        let mut command = Command::new(binary());
+        if disk.backend() == Backend::PgBouncer {
+            command.env("DATABASE_POOLER", "transaction");
+        }
+        let mut child = command
             .env("ADDR", "127.0.0.1:0")
-            .env("DATABASE_URL", url)
-            .env("LEASE_SECONDS", "2")
-            .current_dir(folder.path())
+            .env("DATABASE_URL", disk.url())
+            .env("LEASE_SECONDS", lease.as_secs().to_string())
+            .current_dir(disk.file("."))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -15,7 +15,7 @@ const WHAT_TO_DO: &str = "no Postgres for the tests: set IDEM_TEST_POSTGRES to t
      or run `tests/postgres run cargo test …`, or install the server (Debian: apt-get install postgresql)";
 
 /// The URL of the server that all tests of this process share.
-pub(super) fn shared() -> &'static str {
+pub(crate) fn shared() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     static SERVER: OnceLock<Server> = OnceLock::new();
     URL.get_or_init(|| {
@@ -26,22 +26,23 @@ pub(super) fn shared() -> &'static str {
 
 /// A server of its own, for tests that stop it or set it up in another way. It ends when this is dropped or, as a
 /// `static` never is, when the process ends: the shell that started it waits for the end of its standard input.
-pub(super) struct Server {
-    pub(super) url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     programs: PathBuf,
     data: PathBuf,
+    options: String,
     shell: Child,
     _folder: TempDir,
 }
 
 impl Server {
     /// Initialises and starts it. `settings` as for `postgres -c`.
-    pub(super) fn start(settings: &[&str]) -> Self {
+    pub(crate) fn start(settings: &[&str]) -> Self {
         Self::prepare(settings, |_| {})
     }
 
     /// One that only follows: with no primary to follow, but it does not know that.
-    pub(super) fn standby(settings: &[&str]) -> Self {
+    pub(crate) fn standby(settings: &[&str]) -> Self {
         Self::prepare(settings, |data| fs::write(data.join("standby.signal"), "").unwrap())
     }
 
@@ -85,19 +86,28 @@ impl Server {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line.trim(), "started", "the server does not start");
         let url = format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable");
-        Self { url, programs, data, shell, _folder: folder }
+        Self { url, programs, data, options, shell, _folder: folder }
     }
 
     /// As after a crash: no checkpoint, all sessions cut off.
-    pub(super) fn restart(&self) {
-        let restart = as_user(&self.programs.join("pg_ctl"))
-            .args(["-m", "immediate", "-w", "restart", "-D"])
-            .arg(&self.data)
-            .arg("-l")
-            .arg(self.data.join("log"))
-            .stdout(Stdio::null())
-            .status();
-        assert!(restart.unwrap().success());
+    pub(crate) fn restart(&self) {
+        self.stop();
+        self.start_again();
+    }
+
+    /// As [`restart`](Self::restart), and stays away.
+    pub(crate) fn stop(&self) {
+        self.control(&["-m", "immediate", "stop"]);
+    }
+
+    pub(crate) fn start_again(&self) {
+        self.control(&["-o", &self.options, "start"]);
+    }
+
+    fn control(&self, action: &[&str]) {
+        let mut control = as_user(&self.programs.join("pg_ctl"));
+        let control = control.args(action).args(["-w", "-D"]).arg(&self.data).arg("-l").arg(self.data.join("log"));
+        assert!(control.stdout(Stdio::null()).status().unwrap().success());
     }
 }
 

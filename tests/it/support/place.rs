@@ -1,0 +1,232 @@
+//! Where the records of a test are, and the SQL by which it looks at them and moves their time.
+
+use std::{
+    env,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use idem_runtime::{PostgresStore, RecordId, SqliteStore, store::Store};
+use sqlx::{AnyPool, AssertSqlSafe, PgPool, any::AnyPoolOptions};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use super::server::Server;
+
+/// The kind of database. Every test here runs on each: `tests/run` runs the binary once per backend. Tests in a module
+/// `on_sqlite` or `on_postgres` are about one, choose it themselves and are run once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+    /// Postgres behind PgBouncer in transaction mode, without prepared statements.
+    PgBouncer,
+}
+
+impl Backend {
+    /// By `IDEM_TEST_BACKEND`; SQLite if it is not set.
+    pub(crate) fn of_this_run() -> Self {
+        match env::var("IDEM_TEST_BACKEND").as_deref() {
+            Ok("sqlite") | Err(_) => Self::Sqlite,
+            Ok("postgres") => Self::Postgres,
+            Ok("pgbouncer") => Self::PgBouncer,
+            Ok(other) => panic!("IDEM_TEST_BACKEND is `{other}`, not `sqlite`, `postgres` or `pgbouncer`"),
+        }
+    }
+}
+
+/// A database, or a schema in one, of the test's own. What is on the shared server stays until that goes.
+pub(crate) struct Place {
+    backend: Backend,
+    folder: TempDir,
+    /// For what is tested, and for the test.
+    url: String,
+    direct: String,
+    schema: String,
+    database: OnceCell<AnyPool>,
+}
+
+impl Place {
+    /// For stores in this process. On a server, a schema in the database that all tests share.
+    pub(crate) fn new() -> Self {
+        let backend = Backend::of_this_run();
+        if backend == Backend::Sqlite { Self::sqlite() } else { Self::shared(backend, unique(), None) }
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let url = format!("sqlite://{}/payments.db", folder.path().display());
+        Self::made(Backend::Sqlite, folder, [url.clone(), url], String::new())
+    }
+
+    /// For programs, which choose the schema themselves. On a server, a database of its own.
+    pub(crate) async fn for_programs() -> Self {
+        let backend = Backend::of_this_run();
+        if backend == Backend::Sqlite {
+            return Self::sqlite();
+        }
+        let name = unique();
+        let all = Self::shared(backend, "public".to_owned(), None);
+        all.sql(&format!("create database {name}")).await;
+        Self::shared(backend, "idem".to_owned(), Some(&name))
+    }
+
+    /// The only one on a server of the test's own.
+    pub(crate) fn on(server: &Server) -> Self {
+        let urls = [server.url.clone(), server.url.clone()];
+        Self::made(Backend::Postgres, TempDir::new().unwrap(), urls, "idem".to_owned())
+    }
+
+    fn shared(backend: Backend, schema: String, database: Option<&str>) -> Self {
+        let urls = ["IDEM_TEST_PGBOUNCER", "IDEM_TEST_POSTGRES"].map(|name| {
+            let url = env::var(name).unwrap_or_else(|_| panic!("no {name}: run `tests/postgres run cargo …`"));
+            database.map_or(url.clone(), |database| url.replace("/postgres?", &format!("/{database}?")))
+        });
+        let [pooler, direct] = urls;
+        let url = if backend == Backend::PgBouncer { pooler } else { direct.clone() };
+        Self::made(backend, TempDir::new().unwrap(), [url, direct], schema)
+    }
+
+    fn made(backend: Backend, folder: TempDir, [url, direct]: [String; 2], schema: String) -> Self {
+        Self { backend, folder, url, direct, schema, database: OnceCell::new() }
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// For a program under test.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// In a folder of the test's own.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A store as another process would make it; the tables may be missing.
+    pub(crate) async fn connect(&self) -> Arc<dyn Store> {
+        if self.backend == Backend::Sqlite { Arc::new(self.in_file().await) } else { Arc::new(self.on_server()) }
+    }
+
+    pub(crate) async fn migrate(&self) {
+        if self.backend == Backend::Sqlite {
+            self.in_file().await.migrate().await.unwrap();
+        } else {
+            self.on_server().migrate().await.unwrap();
+        }
+    }
+
+    async fn in_file(&self) -> SqliteStore {
+        SqliteStore::connect(&self.url).await.unwrap()
+    }
+
+    fn on_server(&self) -> PostgresStore {
+        let pool = PgPool::connect_lazy(&self.url).unwrap();
+        let store = PostgresStore::new(&pool).with_schema(&self.schema).unwrap();
+        if self.backend == Backend::PgBouncer { store.with_simple_protocol() } else { store }
+    }
+
+    /// Lets `by` pass for every record, by the database's clock.
+    pub(crate) async fn pass(&self, by: Duration) {
+        let by = self.span(by);
+        let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
+        self.sql(&format!("update idem_key set {}", shift.join(", "))).await;
+        if self.backend != Backend::Sqlite {
+            self.sql(&format!(
+                "update idem_meta set noted_until = noted_until - {by}, looked_back = looked_back - {by}"
+            ))
+            .await;
+        }
+    }
+
+    /// Gives every lease this much more.
+    pub(crate) async fn prolong_leases(&self, by: Duration) {
+        self.sql(&format!("update idem_key set lease_until = lease_until + {}", self.span(by))).await;
+    }
+
+    pub(crate) async fn sql(&self, sql: &str) {
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(self.database().await).await.unwrap();
+    }
+
+    /// One integer.
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(self.database().await).await.unwrap()
+    }
+
+    /// How many records there are.
+    pub(crate) async fn records(&self) -> i64 {
+        self.count("select count(*) from idem_key").await
+    }
+
+    /// Changes with every write to the records by anybody else, even one that changes nothing or only locks a row.
+    pub(crate) async fn version(&self) -> i64 {
+        self.count(match self.backend {
+            Backend::Sqlite => "select data_version from pragma_data_version",
+            Backend::Postgres | Backend::PgBouncer => {
+                "select hashtext(string_agg(at, ' ' order by at) || (select last_value from idem_fence)) from (
+                   select concat(ctid, xmin, ' ', xmax) at from idem_key
+                   union all select concat(ctid, xmin, ' ', xmax) from idem_response) as row"
+            }
+        })
+        .await
+    }
+
+    /// All that is stored, as bytes in which printable ASCII stands as it is.
+    pub(crate) async fn dump(&self) -> Vec<u8> {
+        if self.backend == Backend::Sqlite {
+            let files = std::fs::read_dir(self.folder.path()).unwrap();
+            return files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+        }
+        let dump = "select string_agg(line, ' ') from (
+            select concat(k, encode(k.fp, 'escape')) line from idem_key k
+            union all select concat(r, encode(r.headers, 'escape'), encode(r.body, 'escape')) from idem_response r
+            union all select l::text from idem_link l union all select a::text from idem_audit a) as lines";
+        sqlx::query_scalar::<_, String>(dump).fetch_one(self.database().await).await.unwrap().into_bytes()
+    }
+
+    /// A length of time, as SQL that can be added to a column of time.
+    pub(crate) fn span(&self, by: Duration) -> String {
+        match self.backend {
+            Backend::Sqlite => by.as_millis().to_string(),
+            Backend::Postgres | Backend::PgBouncer => format!("interval '{} milliseconds'", by.as_millis()),
+        }
+    }
+
+    /// A record's id, as SQL.
+    pub(crate) fn id(&self, id: RecordId) -> String {
+        let quoted = format!("'{id}'");
+        if self.backend == Backend::Sqlite { format!("x{quoted}") } else { quoted }
+    }
+
+    /// Bytes, as SQL.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> String {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        if self.backend == Backend::Sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") }
+    }
+
+    /// One connection, which is none of the store's.
+    pub(crate) async fn database(&self) -> &AnyPool {
+        let connect = async || {
+            sqlx::any::install_default_drivers();
+            let path = if self.backend == Backend::Sqlite {
+                String::new()
+            } else {
+                format!("&options=-c%20search_path%3D{},public", self.schema)
+            };
+            AnyPoolOptions::new().max_connections(1).connect(&format!("{}{path}", self.direct)).await
+        };
+        self.database.get_or_try_init(connect).await.unwrap()
+    }
+}
+
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("t{}_{count}_{}", std::process::id(), fastrand::u32(..))
+}
