@@ -35,7 +35,7 @@ async fn greedy(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_101_bodies_that_hold_the_only_connection_keep_no_completion_waiting() {
     let server = Server::start(&[]);
-    let place = Arc::new(Place::on(&server));
+    let place = Arc::new(Place::on(&server, None));
     let patience = Duration::from_secs(15);
     let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(patience).connect(place.url()).await.unwrap();
     let store = PostgresStore::new(&pool);

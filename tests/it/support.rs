@@ -1,5 +1,6 @@
 //! A shop to test against: a real server on a real socket over a real store, and a probe that counts effects.
 
+pub(crate) mod bouncer;
 mod faulty;
 mod logs;
 mod meters;

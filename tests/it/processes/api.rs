@@ -178,6 +178,16 @@ async fn clause_23_a_process_starts_and_stops_without_a_fuss() {
     assert_eq!(payments.log(), format!("payments listens on http://{}\n", payments.addr()));
 }
 
+#[tokio::test]
+async fn clause_23_a_database_that_is_none_of_ours_is_refused_in_words() {
+    for url in ["mysql://localhost/shop", "payments.db", ""] {
+        let told = Payments::refuses(url, None).await;
+        assert!(told.contains("DATABASE_URL must begin with `sqlite://` or `postgres://`"), "{told}");
+    }
+    let told = Payments::refuses("postgres://localhost/shop", Some("session")).await;
+    assert!(told.contains("DATABASE_POOLER is `session`; it can be `transaction`"), "{told}");
+}
+
 mod on_sqlite {
     use std::os::unix::fs::PermissionsExt;
 

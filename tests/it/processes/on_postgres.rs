@@ -8,13 +8,29 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::refused;
 use crate::support::{
-    Place, Seen, eventually,
+    Place, Seen,
+    bouncer::Bouncer,
+    eventually,
     process::{Disk, Payments, card},
     seen,
     server::Server,
 };
 
 const CLIENTS: usize = 8;
+
+/// The test's own, and what stands before it.
+struct Machine {
+    server: Server,
+    pooler: Option<Bouncer>,
+}
+
+impl Machine {
+    fn start(settings: &[&str], pooled: bool) -> Self {
+        let server = Server::start(settings);
+        let pooler = pooled.then(|| Bouncer::start(&server));
+        Self { server, pooler }
+    }
+}
 
 /// The amount tells the effects of one key from those of another.
 fn charge(amount: usize) -> Value {
@@ -44,11 +60,19 @@ async fn insist(payments: &Payments, key: &str, charge: &Value) -> Told {
     }
 }
 
-/// Two processes, eight clients, two crashes of the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_02_a_server_that_restarts_under_load_loses_and_doubles_nothing() {
-    let server = Server::start(&[]);
-    let disk = Disk::over(Place::on(&server));
+    restarts_under_load(&Machine::start(&[], false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_02_a_server_that_restarts_behind_pgbouncer_loses_and_doubles_nothing() {
+    restarts_under_load(&Machine::start(&[], true)).await;
+}
+
+/// Two processes, eight clients, two crashes of the server.
+async fn restarts_under_load(Machine { server, pooler }: &Machine) {
+    let disk = Disk::over(Place::on(server, pooler.as_ref()));
     // So long that an outcome can wait for the server: the longest that it was away counts.
     let lease = Duration::from_secs(15);
     let both = Arc::new([disk.start_with_leases_of(lease).await, disk.start_with_leases_of(lease).await]);
@@ -108,29 +132,44 @@ async fn comes_back(disk: &Disk, payments: &Payments, key: &str) {
     assert_eq!(effects, 1, "once, and not before");
 }
 
-async fn open(settings: &[&str]) -> (Server, Disk, Payments) {
-    let server = Server::start(settings);
-    let disk = Disk::over(Place::on(&server));
+async fn open(machine: &Machine) -> (Disk, Payments) {
+    let disk = Disk::over(Place::on(&machine.server, machine.pooler.as_ref()));
     let payments = disk.start().await;
     assert_eq!(disk.records().await, 0); // the test has its connection
-    (server, disk, payments)
+    (disk, payments)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_50_a_server_that_is_away_stops_everything_before_it_starts() {
-    let (server, disk, payments) = open(&[]).await;
-    tokio::task::block_in_place(|| server.stop());
-    for _ in 0..2 {
-        is_refused(&payments, "k1").await;
-    }
-    tokio::task::block_in_place(|| server.start_again());
+    is_away(&Machine::start(&[], false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenario_50_a_server_that_is_away_behind_pgbouncer_stops_everything_before_it_starts() {
+    is_away(&Machine::start(&[], true)).await;
+}
+
+async fn is_away(machine: &Machine) {
+    let (disk, payments) = open(machine).await;
+    tokio::task::block_in_place(|| machine.server.stop());
+    is_refused(&payments, "k1").await;
+    tokio::task::block_in_place(|| machine.server.start_again());
     comes_back(&disk, &payments, "k1").await;
 }
 
-/// As after a fail-over to a standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_50_a_server_that_may_not_write_stops_everything_before_it_starts() {
-    let (_server, disk, payments) = open(&[]).await;
+    may_not_write(&Machine::start(&[], false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenario_50_a_server_that_may_not_write_behind_pgbouncer_stops_everything_before_it_starts() {
+    may_not_write(&Machine::start(&[], true)).await;
+}
+
+/// As after a fail-over to a standby.
+async fn may_not_write(machine: &Machine) {
+    let (disk, payments) = open(machine).await;
     disk.sql("alter system set default_transaction_read_only = on").await;
     disk.sql("select pg_reload_conf()").await;
     eventually(async || disk.count("select (current_setting('transaction_read_only') = 'on')::int").await == 1).await;
@@ -146,8 +185,9 @@ async fn scenario_50_a_server_that_may_not_write_stops_everything_before_it_star
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_50_a_server_without_a_connection_left_stops_everything_before_it_starts() {
-    let (server, disk, payments) = open(&["max_connections=20"]).await;
-    let others = take_all(&server, &disk).await;
+    let machine = Machine::start(&["max_connections=20"], false);
+    let (disk, payments) = open(&machine).await;
+    let others = take_all(&machine.server, &disk).await;
     is_refused(&payments, "k1").await;
     assert_eq!(disk.effects().await, 0);
     drop(others);

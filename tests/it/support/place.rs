@@ -15,7 +15,7 @@ use sqlx::{AnyPool, AssertSqlSafe, PgPool, any::AnyPoolOptions};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use super::server::Server;
+use super::{bouncer::Bouncer, server::Server};
 
 /// The kind of database. Every test here runs on each: `tests/run` runs the binary once per backend. Tests in a module
 /// `on_sqlite` or `on_postgres` are about one, choose it themselves and are run once.
@@ -75,10 +75,11 @@ impl Place {
         Self::shared(backend, "idem".to_owned(), Some(&name))
     }
 
-    /// The only one on a server of the test's own.
-    pub(crate) fn on(server: &Server) -> Self {
-        let urls = [server.url.clone(), server.url.clone()];
-        Self::made(Backend::Postgres, TempDir::new().unwrap(), urls, "idem".to_owned())
+    /// The only one on a server of the test's own, and behind this pooler if there is one.
+    pub(crate) fn on(server: &Server, pooler: Option<&Bouncer>) -> Self {
+        let backend = if pooler.is_some() { Backend::PgBouncer } else { Backend::Postgres };
+        let urls = [pooler.map_or(&server.url, |pooler| &pooler.url), &server.url].map(String::clone);
+        Self::made(backend, TempDir::new().unwrap(), urls, "idem".to_owned())
     }
 
     fn shared(backend: Backend, schema: String, database: Option<&str>) -> Self {

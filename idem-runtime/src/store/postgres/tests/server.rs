@@ -119,7 +119,7 @@ impl Drop for Server {
 }
 
 /// Postgres refuses to run as root.
-fn as_user(program: &Path) -> Command {
+pub(crate) fn as_user(program: &Path) -> Command {
     let mut command = if is_root() { Command::new("runuser") } else { Command::new("env") };
     if is_root() {
         command.args(["-u", "postgres", "--"]);
@@ -128,7 +128,7 @@ fn as_user(program: &Path) -> Command {
     command
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     static ROOT: OnceLock<bool> = OnceLock::new();
     *ROOT.get_or_init(|| Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n"))
 }
