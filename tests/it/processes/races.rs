@@ -88,3 +88,14 @@ async fn scenario_24_tenants_share_a_database_but_no_keys() {
         assert!(both[0].listing("/payouts", token).await.is_empty(), "a charge is no payout");
     }
 }
+
+/// Each makes the tables if they are not there.
+#[tokio::test]
+async fn clause_23_processes_may_start_together() {
+    let disk = Disk::new().await;
+    let all = join_all((0..4).map(|_| disk.start())).await;
+    for payments in &all {
+        let paid = payments.pay("/charges", "k1", &card("tok_visa")).await;
+        assert_eq!((paid.status, disk.effects().await), (201, 1));
+    }
+}
