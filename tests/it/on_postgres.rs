@@ -7,7 +7,7 @@ use idem_runtime::{Error, Execution, PostgresStore, idempotent};
 use serde_json::json;
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use crate::support::{Place, Plan, Probe, Shop, Tenant, eventually, seen, server::Server};
+use crate::support::{Backend, Place, Plan, Probe, Shop, Tenant, bouncer::Bouncer, eventually, seen, server::Server};
 
 /// Needs nothing of the user's database, and passes no gate.
 #[idempotent(scope = "tenant", op = "on_postgres.plain")]
@@ -35,15 +35,30 @@ async fn greedy(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_101_bodies_that_hold_the_only_connection_keep_no_completion_waiting() {
     let server = Server::start(&[]);
-    let place = Arc::new(Place::on(&server, None));
+    hold_the_only_connection(Place::on(&server, None)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenario_101_bodies_that_hold_the_only_connection_to_pgbouncer_keep_no_completion_waiting() {
+    let server = Server::start(&[]);
+    let pooler = Bouncer::start(&server);
+    hold_the_only_connection(Place::on(&server, Some(&pooler))).await;
+}
+
+async fn hold_the_only_connection(place: Place) {
     let patience = Duration::from_secs(15);
     let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(patience).connect(place.url()).await.unwrap();
-    let store = PostgresStore::new(&pool);
+    let store = match place.backend() {
+        Backend::PgBouncer => PostgresStore::new(&pool).with_simple_protocol(),
+        _ => PostgresStore::new(&pool),
+    };
     store.migrate().await.unwrap();
     let router =
         Router::new().route("/greedy", post(greedy)).route("/plain", post(plain)).layer(Extension(pool.clone()));
     // Leases that the bodies outlive: renewals need connections too.
-    let shop = Shop::open_over(place, Arc::new(store), router, |builder| builder.lease(Duration::from_secs(1))).await;
+    let shop =
+        Shop::open_over(Arc::new(place), Arc::new(store), router, |builder| builder.lease(Duration::from_secs(1)))
+            .await;
     let held = shop.probe.hold().await;
     let greedy: Vec<_> =
         (0..8).map(|n| tokio::spawn(shop.post("/greedy", &format!("g{n}")).json(&json!({})).send())).collect();

@@ -185,8 +185,16 @@ async fn may_not_write(machine: &Machine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scenario_50_a_server_without_a_connection_left_stops_everything_before_it_starts() {
-    let machine = Machine::start(&["max_connections=20"], false);
-    let (disk, payments) = open(&machine).await;
+    has_no_connection_left(&Machine::start(&["max_connections=20"], false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenario_50_a_server_without_a_connection_left_for_pgbouncer_stops_everything_before_it_starts() {
+    has_no_connection_left(&Machine::start(&["max_connections=20"], true)).await;
+}
+
+async fn has_no_connection_left(machine: &Machine) {
+    let (disk, payments) = open(machine).await;
     let others = take_all(&machine.server, &disk).await;
     is_refused(&payments, "k1").await;
     assert_eq!(disk.effects().await, 0);
