@@ -1,4 +1,5 @@
-//! The server for tests: the one that `IDEM_TEST_POSTGRES` names, or one that is started here and goes with the process.
+//! The server for tests, here and in `tests/it`: the one that `IDEM_TEST_POSTGRES` names, or one that is started here and
+//! goes with the process.
 
 use std::{
     fs,
