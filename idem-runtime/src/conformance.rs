@@ -5,6 +5,7 @@
 pub mod claims;
 pub mod finishes;
 pub mod operators;
+pub mod purges;
 pub mod races;
 pub(crate) mod steps;
 pub mod windows;
@@ -21,16 +22,16 @@ use crate::{
     key::{Key, RecordId, Scope},
     state::{Reason, State},
     store::{
-        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record,
-        Renewal, Renewed, Resolution, Resolve, Store, StoredResponse,
+        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Purged,
+        Record, Renewal, Renewed, Resolution, Resolve, Store, StoredResponse, Strip, Stripped,
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`]. A store that reads its time from a database moves its records
-/// back instead.
+/// Moves a store's time, for the cases in [`windows`] and [`purges`]. A store that reads its time from a database moves
+/// its records, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
-    /// Lets `by` pass for every record.
+    /// Lets `by` pass for every record, and since the last purge.
     async fn pass(&self, by: Duration);
 }
 
@@ -38,7 +39,7 @@ pub trait Clock: Send + Sync {
 ///
 /// `store_conformance!(new_store)` takes the path of an `async fn() -> (guard, store)`; the guard (a folder, a
 /// database of the test's own, or `()`) is dropped after the case. `store_conformance!(timed new_store_with_clock)`
-/// adds the cases in [`windows`](crate::conformance::windows), for a store whose time can be moved; its constructor
+/// adds the cases in [`windows`](crate::conformance::windows) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
 /// runtime.
 ///
@@ -137,6 +138,17 @@ macro_rules! __store_cases {
             a_voided_key_does_not_answer_from_an_earlier_epoch
             a_renewed_lease_ends_later
             doubts_are_counted_by_operation
+        }
+        $each! { timed $with, purges:
+            what_is_over_is_purged
+            a_purge_waits_for_the_windows_and_a_minute
+            runs_and_doubts_are_never_purged
+            a_purge_removes_at_most_its_limit
+            a_purged_key_is_claimed_afresh
+            a_purge_notes_its_time
+            an_answer_is_dropped_when_its_record_only_refuses
+            answers_are_dropped_in_slices
+            a_record_that_is_claimed_again_survives_a_purge
         }
     };
 }

@@ -10,6 +10,7 @@ mod memory;
 mod operator;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod purge;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -25,6 +26,7 @@ pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
+    purge::{Due, Mark, Purged, Strip, Stripped},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -97,6 +99,32 @@ pub trait Store: Send + Sync + 'static {
     /// records. What came into doubt in the last seconds may be missing. A store that keeps notes for this may write them.
     async fn survey(&self) -> Result<Survey, StoreError>;
 
+    /// How far a purge would go, and when there was one. For the caller, who decides whether the store's clock can be
+    /// trusted with it.
+    ///
+    /// *Atomicity:* none needed; writes nothing.
+    async fn due(&self) -> Result<Due, StoreError>;
+
+    /// Removes at most `limit` records that are `Done`, `Rejected` or `Released` and whose `guard_until` has passed more
+    /// than a minute ago, each with its answer and its links, and notes the time for [`due`](Self::due). What an operator
+    /// decided stays written down. No other state is ever touched, however old; also not one of a newer version.
+    ///
+    /// *Atomicity:* state and `guard_until` are compared again under whatever makes a claim one step, so a record that is
+    /// claimed meanwhile stays; a record and its answer go together. It may leave out what is locked, and need not be one
+    /// step for all of its records. Many processes may purge at once.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again.
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError>;
+
+    /// Drops the answers of records that are `Done`, whose replay window is over and that still refuse late retries; the
+    /// records stay. Looks at `limit` records at most, in the order of `guard_until`, and stops early where there is
+    /// nothing more to look at.
+    ///
+    /// *Atomicity:* as for [`purge`](Self::purge): an answer that is due again stays.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again.
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError>;
+
     /// Looks for what would break a promise: not migrated, not durable, read-only, a schema of a newer version.
     ///
     /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
@@ -128,6 +156,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         (**self).survey().await
+    }
+    async fn due(&self) -> Result<Due, StoreError> {
+        (**self).due().await
+    }
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        (**self).purge(limit).await
+    }
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        (**self).strip(strip).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         (**self).check().await

@@ -191,6 +191,15 @@ impl Store for Unreachable {
     async fn survey(&self) -> Result<idem_runtime::store::Survey, StoreError> {
         unreachable!()
     }
+    async fn due(&self) -> Result<idem_runtime::store::Due, StoreError> {
+        unreachable!()
+    }
+    async fn purge(&self, _: u32) -> Result<idem_runtime::store::Purged, StoreError> {
+        unreachable!()
+    }
+    async fn strip(&self, _: &idem_runtime::store::Strip) -> Result<idem_runtime::store::Stripped, StoreError> {
+        unreachable!()
+    }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Err(StoreError::unavailable("connection refused"))
     }

@@ -4,10 +4,12 @@
 create table idem_meta (
   id          smallint primary key check (id = 1),  -- one row
   schema      integer not null,                 -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
-  noted_until timestamptz not null default now(),   -- whatever was claimed up to here and is still open stands in idem_open
-  looked_back timestamptz not null default now()    -- when what lies shortly before that was last looked through again
+  purged_at   timestamptz not null,             -- when records that are over were last removed, to notice a clock that jumped
+  noted_until timestamptz not null,             -- whatever was claimed up to here and is still open stands in idem_open
+  looked_back timestamptz not null              -- when what lies shortly before that was last looked through again
 );
-insert into idem_meta (id, schema) values (1, 1);
+insert into idem_meta (id, schema, purged_at, noted_until, looked_back)
+select 1, 1, now, now, now from date_trunc('milliseconds', statement_timestamp()) as now;
 
 -- Fences grow over all records, so one that was removed and made again does not repeat them.
 create sequence idem_fence;

@@ -5,11 +5,12 @@ create table idem_meta (
   id        integer primary key check (id = 1), -- one row
   fence     integer not null,                   -- the last fence given out: SQLite has no sequences, and a counter per record could repeat
   schema    integer not null,                   -- the last migration that ran; a marker of our own, so that no other tool's migrations meet ours
-  purged_at integer                             -- when expired records were last removed, to notice a clock that jumped
+  purged_at integer not null                    -- when records that are over were last removed, to notice a clock that jumped
 ) strict;
-insert into idem_meta (id, fence, schema) values (1, 0, 1);
+insert into idem_meta (id, fence, schema, purged_at)
+values (1, 0, 1, cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer));
 
--- The narrow row of every claim, completion and renewal. Without rowid, because it is mostly found by kid: one tree to
+-- The narrow row of every claim, completion and renewal. Without rowid, because it is found by kid: one tree to
 -- search and write instead of two.
 create table idem_key (
   kid         blob    not null primary key,     -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
@@ -31,6 +32,9 @@ create table idem_key (
 -- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is
 -- in doubt, so it stays small however many there are, and a completion takes its entry out again.
 create index idem_key_open on idem_key (op) where state in (1, 5, 6);
+-- Finds what may be removed: else every purge would read all of the table, under the lock for which claims wait. On this
+-- column because a completion in time does not change it.
+create index idem_key_guard on idem_key (guard_until);
 
 -- Apart from idem_key, so that a renewal does not rewrite the body. With rowid, because rows are long.
 create table idem_response (

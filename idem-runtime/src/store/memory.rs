@@ -1,5 +1,7 @@
 //! Records in this process's memory.
 
+mod purge;
+
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -10,14 +12,14 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve,
-    Store, StoreError, StoredResponse, Survey,
+    Audit, Claim, Claimed, Doubts, Due, Fence, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed,
+    Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
 
 /// Keeps records in memory, for tests and for trying things out. **All are lost when the process ends**, and other
-/// processes do not see them: a retry that arrives after a restart runs again. Nothing is ever removed.
+/// processes do not see them: a retry that arrives after a restart runs again.
 ///
 /// Clones share their records. The clock is [`tokio::time::Instant`], so a test moves it by pausing tokio's time.
 /// No verb waits, so a dropped future has done nothing.
@@ -34,8 +36,9 @@ struct Shared {
 #[derive(Default)]
 pub(super) struct Held {
     fence: i64,
+    pub(super) purged_at: Millis,
     pub(super) records: HashMap<RecordId, Kept>,
-    links: HashMap<RecordId, Vec<Link>>,
+    pub(super) links: HashMap<RecordId, Vec<Link>>,
     audit: Vec<(RecordId, Fence, State, State, Audit)>,
 }
 
@@ -211,6 +214,21 @@ impl Store for MemoryStore {
     async fn survey(&self) -> Result<Survey, StoreError> {
         let (held, now) = self.lock();
         Ok(held.survey(now))
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.due(now))
+    }
+
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.purge(limit, now))
+    }
+
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.strip(strip, now))
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

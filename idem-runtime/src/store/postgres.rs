@@ -3,6 +3,7 @@
 mod argument;
 mod connect;
 mod error;
+mod purge;
 mod record;
 mod schema;
 mod sql;
@@ -24,7 +25,8 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError, Survey,
+    Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed, Resolve, Store,
+    StoreError, Strip, Stripped, Survey,
 };
 use crate::key::RecordId;
 
@@ -35,7 +37,7 @@ use crate::key::RecordId;
 /// | durability | that of a commit: what a verb reported survives a crash, if `fsync` is on and `synchronous_commit` is not off ([`check`](Store::check) looks) |
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
-/// | connections | a pool of its own, 4 by default and opened when first needed; clones share it |
+/// | connections | a pool of its own, 4 by default and opened when first needed, and one more to purge; clones share them |
 /// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
@@ -132,6 +134,7 @@ impl PostgresStore {
     fn verbs(&self) -> &Verbs {
         self.verbs.get_or_init(|| Verbs {
             connections: Connections::new((*self.options).clone(), self.connections, self.protocol, self.timeout),
+            purging: Connections::new((*self.options).clone(), 1, self.protocol, self.timeout),
             statements: Statements::new(&self.schema),
         })
     }
@@ -179,6 +182,18 @@ impl Store for PostgresStore {
 
     async fn survey(&self) -> Result<Survey, StoreError> {
         survey::survey(self.verbs()).await
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        self.verbs().due().await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        self.verbs().purge(limit).await
+    }
+
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        self.verbs().strip(strip).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

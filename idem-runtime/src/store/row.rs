@@ -15,7 +15,7 @@ use crate::{
 const RELEASED_GUARD: Duration = Duration::from_secs(3600);
 
 /// An instant of a store's clock, in milliseconds since that clock's zero: the only unit of time in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Millis(pub(super) i64);
 
 impl Millis {

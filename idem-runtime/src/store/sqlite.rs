@@ -3,6 +3,7 @@
 mod connect;
 mod error;
 mod filesystem;
+mod purge;
 mod record;
 mod schema;
 mod sql;
@@ -20,8 +21,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Claim, Claimed, Finish, Finished, Found, Link, Peek, Record, Renewal, Renewed, Resolve, Store, StoreError,
-    Survey, row::Millis,
+    Attempt, Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed, Resolve,
+    Store, StoreError, Strip, Stripped, Survey, row::Millis,
 };
 use crate::key::RecordId;
 
@@ -233,6 +234,20 @@ impl Store for SqliteStore {
     async fn survey(&self) -> Result<Survey, StoreError> {
         let mut reader = self.readers.acquire().await.map_err(failed)?;
         Ok(Survey { doubts: verbs::doubts(&mut reader).await?, behind: false })
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        purge::due(&mut reader).await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        self.write(move |tx, now| Box::pin(purge::purge(tx, limit, now))).await
+    }
+
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        let strip = *strip;
+        self.write(move |tx, now| Box::pin(async move { purge::strip(tx, &strip, now).await })).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

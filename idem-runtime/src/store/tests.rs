@@ -88,6 +88,15 @@ mod wrapped {
         async fn survey(&self) -> Result<Survey, StoreError> {
             self.0.survey().await
         }
+        async fn due(&self) -> Result<Due, StoreError> {
+            self.0.due().await
+        }
+        async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+            self.0.purge(limit).await
+        }
+        async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+            self.0.strip(strip).await
+        }
         async fn check(&self) -> Result<Vec<String>, StoreError> {
             self.0.check().await
         }

@@ -9,7 +9,8 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Claim, Claimed, Finish, Finished, Found, Link, Peek, Renewal, Renewed, Resolve, Store, StoreError, Survey,
+        Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Renewal, Renewed, Resolve, Store, StoreError,
+        Strip, Stripped, Survey,
     },
 };
 
@@ -30,6 +31,8 @@ pub(crate) enum Verb {
     Find,
     Resolve,
     Survey,
+    /// All that looks for records that are over.
+    Purge,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -76,8 +79,8 @@ impl Faulty {
 
     /// Every verb fails until `heal`.
     pub(crate) fn down(&self) {
-        use Verb::{Claim, Find, Finish, Link, Peek, Renew, Resolve, Survey};
-        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey] {
+        use Verb::{Claim, Find, Finish, Link, Peek, Purge, Renew, Resolve, Survey};
+        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Purge] {
             self.tell(verb, Fault::Down);
         }
     }
@@ -172,6 +175,15 @@ impl Store for Faulty {
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         self.go(Verb::Survey, self.inner.survey()).await
+    }
+    async fn due(&self) -> Result<Due, StoreError> {
+        self.go(Verb::Purge, self.inner.due()).await
+    }
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        self.go(Verb::Purge, self.inner.purge(limit)).await
+    }
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        self.go(Verb::Purge, self.inner.strip(strip)).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await

@@ -1,4 +1,4 @@
-//! Every statement, in the order of the verbs. Each is one round trip and one transaction, whatever the number of
+//! Every statement but those of `purge`, in the order of the verbs. Each is one round trip and one transaction, whatever the number of
 //! records; rows are locked in the order of `kid`, so two slices never wait for each other in a circle.
 //!
 //! `{schema}` stands for the schema, `{now}` for the one instant of a statement: the moment at which the server received
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::survey;
+use super::{purge, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(super) struct Statements {
     pub(super) doubts: Statement,
     pub(super) settings: Statement,
     pub(super) schema: Statement,
+    pub(super) purging: purge::Statements,
 }
 
 /// A statement's text, with `$1`, `$2`, … for its arguments.
@@ -32,7 +33,7 @@ pub(super) struct Statements {
 pub(super) struct Statement(SqlStr);
 
 impl Statement {
-    fn new(schema: &str, template: &str) -> Self {
+    pub(super) fn new(schema: &str, template: &str) -> Self {
         let text = template
             .replace("{claimable:u}", &claimable("u"))
             .replace("{claimable:excluded}", &claimable("excluded"))
@@ -67,6 +68,7 @@ impl Statements {
             doubts: statement(survey::DOUBTS),
             settings: statement(SETTINGS),
             schema: statement(SCHEMA),
+            purging: purge::Statements::new(schema),
         }
     }
 }

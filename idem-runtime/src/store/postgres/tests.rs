@@ -108,8 +108,8 @@ impl Clock for Place {
         let by = format!("interval '{} milliseconds'", by.as_millis());
         let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
         let mut raw = self.raw().await;
-        let marks = format!("update idem_meta set noted_until = noted_until - {by}, looked_back = looked_back - {by}");
-        let shift = format!("update idem_key set {}; {marks}", shift.join(", "));
+        let marks = ["purged_at", "noted_until", "looked_back"].map(|at| format!("{at} = {at} - {by}"));
+        let shift = format!("update idem_key set {}; update idem_meta set {}", shift.join(", "), marks.join(", "));
         sqlx::raw_sql(AssertSqlSafe(shift)).execute(&mut raw).await.unwrap();
         raw.close().await.unwrap();
     }

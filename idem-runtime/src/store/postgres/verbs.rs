@@ -35,6 +35,8 @@ const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
 #[derive(Debug)]
 pub(super) struct Verbs {
     pub(super) connections: Connections,
+    /// One of its own.
+    pub(super) purging: Connections,
     pub(super) statements: Statements,
 }
 
@@ -215,7 +217,7 @@ fn by_record(rows: Vec<PgRow>) -> Result<HashMap<Uuid, PgRow>, StoreError> {
     rows.into_iter().map(|row| Ok((record::kid(&row)?, row))).collect()
 }
 
-fn uuid(record: RecordId) -> Uuid {
+pub(super) fn uuid(record: RecordId) -> Uuid {
     Uuid::from_bytes(*record.as_bytes())
 }
 
@@ -223,7 +225,7 @@ fn attempt(attempt: Attempt) -> Uuid {
     Uuid::from_bytes(*attempt.as_bytes())
 }
 
-fn millis(span: Duration) -> i64 {
+pub(super) fn millis(span: Duration) -> i64 {
     Millis(0).plus(span.min(LONGEST)).0
 }
 
@@ -253,6 +255,6 @@ fn body(answer: Option<&StoredResponse>) -> Option<&[u8]> {
     answer.and_then(|answer| answer.body.as_deref())
 }
 
-fn contradiction() -> StoreError {
+pub(super) fn contradiction() -> StoreError {
     corrupt("the database answered a statement with rows that contradict each other")
 }

@@ -8,6 +8,8 @@ macro_rules! now {
     };
 }
 
+pub(super) use now;
+
 macro_rules! columns {
     () => {
         "k.op, k.scope, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,

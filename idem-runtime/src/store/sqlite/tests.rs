@@ -79,7 +79,10 @@ impl Clock for Shifted {
         const SHIFT: &str = "update idem_key set lease_until = lease_until - ?1, created_at = created_at - ?1,
                                                  expires_at = expires_at - ?1, guard_until = guard_until - ?1";
         let mut raw = SqliteConnectOptions::new().filename(&self.0).connect().await.unwrap();
-        sqlx::query(SHIFT).bind(i64::try_from(by.as_millis()).unwrap()).execute(&mut raw).await.unwrap();
+        let by = i64::try_from(by.as_millis()).unwrap();
+        for shift in [SHIFT, "update idem_meta set purged_at = purged_at - ?1"] {
+            sqlx::query(shift).bind(by).execute(&mut raw).await.unwrap();
+        }
         raw.close().await.unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! The memory store's rows, with one fault.
 
+mod purge;
 mod verbs;
 
 use super::{
@@ -71,6 +72,25 @@ pub(super) enum Fault {
     CountsTheLive,
     /// And not what has lost its lease.
     CountsReportsOnly,
+    PurgesNothing,
+    PurgesByTheReplayWindow,
+    PurgesWithoutGrace,
+    PurgesRuns,
+    PurgesDoubts,
+    IgnoresTheLimit,
+    /// Says that nothing is left when its limit is reached.
+    StopsAtTheLimit,
+    LeavesOldLinksLying,
+    /// In two steps, with somebody else's turn in between.
+    ChecksThenPurges,
+    NotesNoPurge,
+    CountsTheDoubtfulAsDue,
+    StripsNothing,
+    StripsWhatIsDue,
+    StripsTheRecord,
+    /// Begins anew with every slice.
+    ForgetsTheMark,
+    StripsFromTheBeginning,
 }
 
 /// See [`Fault`].
@@ -227,6 +247,15 @@ impl Store for Faulty {
             }
         });
         Ok(survey)
+    }
+    async fn due(&self) -> Result<Due, StoreError> {
+        Ok(self.due_now())
+    }
+    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        Ok(self.purge_some(limit).await)
+    }
+    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        Ok(self.strip_some(strip))
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())

@@ -32,6 +32,14 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_rerun_takes_over_an_expired_lease",
             "an_answer_is_replayed_then_refused_then_runs_afresh",
             "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
+            "what_is_over_is_purged",
+            "a_purge_waits_for_the_windows_and_a_minute",
+            "a_purge_removes_at_most_its_limit",
+            "a_purged_key_is_claimed_afresh",
+            "a_purge_notes_its_time",
+            "an_answer_is_dropped_when_its_record_only_refuses",
+            "answers_are_dropped_in_slices",
+            "a_record_that_is_claimed_again_survives_a_purge",
         ],
     ),
     (
@@ -74,6 +82,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_rerun_takes_over_an_expired_lease",
             "an_answer_is_replayed_then_refused_then_runs_afresh",
             "a_zombie_of_a_released_run_is_shut_out",
+            "a_purged_key_is_claimed_afresh",
         ],
     ),
     (
@@ -92,6 +101,9 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_rejection_lasts_as_long_as_it_says",
             "what_is_in_doubt_never_expires",
             "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
+            "a_purge_waits_for_the_windows_and_a_minute",
+            "runs_and_doubts_are_never_purged",
+            "an_answer_is_dropped_when_its_record_only_refuses",
         ],
     ),
     (
@@ -101,6 +113,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_late_owner_completes_if_nobody_took_over",
             "what_is_in_doubt_never_expires",
             "a_renewed_lease_ends_later",
+            "runs_and_doubts_are_never_purged",
         ],
     ),
     (
@@ -122,6 +135,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_rerun_takes_over_an_expired_lease",
             "one_of_many_runs_an_expired_record_afresh",
             "a_renewed_lease_ends_later",
+            "runs_and_doubts_are_never_purged",
         ],
     ),
     (
@@ -135,6 +149,8 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "what_is_in_doubt_never_expires",
             "a_voided_key_does_not_answer_from_an_earlier_epoch",
             "a_renewed_lease_ends_later",
+            "runs_and_doubts_are_never_purged",
+            "an_answer_is_dropped_when_its_record_only_refuses",
         ],
     ),
     (
@@ -152,7 +168,10 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         ],
     ),
     (Fault::ShutsOwnersOut, &["a_claim_sent_again_is_still_the_owners"]),
-    (Fault::CountsFencesPerRecord, &["first_claim_owns", "a_slice_is_answered_in_order"]),
+    (
+        Fault::CountsFencesPerRecord,
+        &["first_claim_owns", "a_slice_is_answered_in_order", "a_purged_key_is_claimed_afresh"],
+    ),
     (Fault::ClaimsByPeeking, &["peek_takes_nothing"]),
     (Fault::AnswersInReverse, &["a_slice_is_answered_in_order"]),
     (
@@ -189,7 +208,12 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::UndoesTheSlice, &["a_lost_record_does_not_fail_its_neighbours"]),
     (
         Fault::RenewsInWordsOnly,
-        &["a_lease_is_renewed_until_the_run_ends", "a_lease_is_renewed_or_taken_over", "a_renewed_lease_ends_later"],
+        &[
+            "a_lease_is_renewed_until_the_run_ends",
+            "a_lease_is_renewed_or_taken_over",
+            "a_renewed_lease_ends_later",
+            "runs_and_doubts_are_never_purged",
+        ],
     ),
     (
         Fault::ResolvesTheLive,
@@ -221,6 +245,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "resolve_voids",
             "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
             "a_voided_key_does_not_answer_from_an_earlier_epoch",
+            "a_purged_key_is_claimed_afresh",
         ],
     ),
     (Fault::ShowsItsOwnZero, &["find_shows_the_record"]),
@@ -228,4 +253,29 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::TakesLinksForTheCurrentEpoch, &["links_belong_to_their_epoch"]),
     (Fault::CountsTheLive, &["doubts_are_counted_by_operation"]),
     (Fault::CountsReportsOnly, &["doubts_are_counted_by_operation"]),
+    (
+        Fault::PurgesNothing,
+        &[
+            "what_is_over_is_purged",
+            "a_purge_waits_for_the_windows_and_a_minute",
+            "a_purge_removes_at_most_its_limit",
+            "a_purged_key_is_claimed_afresh",
+            "a_purge_notes_its_time",
+        ],
+    ),
+    (Fault::PurgesByTheReplayWindow, &["a_purge_waits_for_the_windows_and_a_minute"]),
+    (Fault::PurgesWithoutGrace, &["a_purge_waits_for_the_windows_and_a_minute"]),
+    (Fault::PurgesRuns, &["runs_and_doubts_are_never_purged"]),
+    (Fault::PurgesDoubts, &["runs_and_doubts_are_never_purged"]),
+    (Fault::IgnoresTheLimit, &["a_purge_removes_at_most_its_limit"]),
+    (Fault::StopsAtTheLimit, &["a_purge_removes_at_most_its_limit"]),
+    (Fault::LeavesOldLinksLying, &["a_purged_key_is_claimed_afresh"]),
+    (Fault::ChecksThenPurges, &["a_record_that_is_claimed_again_survives_a_purge"]),
+    (Fault::NotesNoPurge, &["a_purge_notes_its_time"]),
+    (Fault::CountsTheDoubtfulAsDue, &["a_purge_notes_its_time"]),
+    (Fault::StripsNothing, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
+    (Fault::StripsWhatIsDue, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
+    (Fault::StripsTheRecord, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
+    (Fault::ForgetsTheMark, &["answers_are_dropped_in_slices"]),
+    (Fault::StripsFromTheBeginning, &["answers_are_dropped_in_slices"]),
 ];

@@ -1,0 +1,137 @@
+//! Removing what is over: statements and verbs, on a connection of their own, so that claims never wait for one.
+
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use super::{
+    argument::Arg,
+    error::corrupt,
+    record::{self, column},
+    sql::Statement,
+    verbs::{Verbs, contradiction, millis, uuid},
+};
+use crate::{
+    key::RecordId,
+    store::{Due, Mark, Purged, StoreError, Strip, Stripped, row::Millis},
+};
+
+/// Where `due` stops counting, and up to where it counts all records instead of taking the server's estimate.
+const COUNTED: (i64, i64) = (2_000_000, 50_000);
+
+/// The statements of this module, of one schema.
+#[derive(Debug)]
+pub(super) struct Statements {
+    due: Statement,
+    pub(super) purge: Statement,
+    pub(super) strip: Statement,
+}
+
+impl Statements {
+    pub(super) fn new(schema: &str) -> Self {
+        let statement = |template| Statement::new(schema, template);
+        Self { due: statement(DUE), purge: statement(PURGE), strip: statement(STRIP) }
+    }
+}
+
+/// The server's estimate is -1 where it has never looked.
+const DUE: &str = "
+select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since,
+       (select count(*) from (
+          select from {schema}.idem_key k
+           where k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4) limit $1::int8) d) as due,
+       greatest((select c.reltuples::int8 from pg_catalog.pg_class c where c.oid = '{schema}.idem_key'::regclass),
+                (select count(*) from (select from {schema}.idem_key limit $2::int8) k)) as of
+  from {schema}.idem_meta m where m.id = 1";
+
+/// Removes what is over. `over` locks the latest version of each record and decides again on it; what somebody else holds
+/// is left to the next time, and so is the note of the time, which many processes write: nothing here waits for a record.
+/// No answer appears under a record meanwhile, since whoever writes one locks the record first.
+const PURGE: &str = "
+with over as materialized (
+  select k.kid from {schema}.idem_key k
+   where k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4)
+   order by k.guard_until limit $1::int8 for update of k skip locked
+),
+gone as (
+  delete from {schema}.idem_key k using over where k.kid = over.kid returning k.kid
+),
+answers as (
+  delete from {schema}.idem_response p using gone where p.kid = gone.kid
+),
+links as (
+  delete from {schema}.idem_link l using gone where l.kid = gone.kid
+),
+noted as (
+  update {schema}.idem_meta m set purged_at = {now}
+   where m.id = (select n.id from {schema}.idem_meta n where n.id = 1 for update skip locked)
+)
+select count(*) as records from gone";
+
+/// Drops answers that are not due any more. `$1` is `late`, `$2` is `back`, `$3` and `$4` are the mark, in microseconds.
+const STRIP: &str = "
+with looked as materialized (
+  select k.kid, k.guard_until, k.state, k.expires_at
+    from {schema}.idem_key k
+   where k.guard_until >= greatest({now} + ($1::int8 - $2::int8) * interval '1 millisecond',
+                                   timestamptz 'epoch' + $3::int8 * interval '1 microsecond')
+     and k.guard_until <= {now} + $1::int8 * interval '1 millisecond'
+     and (k.guard_until, k.kid) > (timestamptz 'epoch' + $3::int8 * interval '1 microsecond', $4::uuid)
+   order by k.guard_until, k.kid limit $5::int8
+),
+bare as materialized (
+  select k.kid from looked join {schema}.idem_key k on k.kid = looked.kid
+   where looked.state = 2 and looked.expires_at <= {now} and k.state = 2 and k.expires_at <= {now}
+     and exists (select from {schema}.idem_response p where p.kid = looked.kid)
+     for update of k skip locked
+),
+dropped as (
+  delete from {schema}.idem_response p using bare where p.kid = bare.kid returning p.kid
+)
+select (select count(*) from looked) as looked, (select count(*) from dropped) as answers, last.kid,
+       (extract(epoch from last.guard_until) * 1000000)::int8 as guard_until
+  from (select) one
+  left join (select looked.kid, looked.guard_until from looked order by looked.guard_until desc, looked.kid desc limit 1)
+            last on true";
+
+impl Verbs {
+    pub(super) async fn due(&self) -> Result<Due, StoreError> {
+        let args = [Arg::Long(COUNTED.0), Arg::Long(COUNTED.1)];
+        let rows = self.purging.rows(&self.statements.purging.due, &args).await?;
+        let row = rows.first().ok_or_else(|| corrupt("`idem_meta` is empty"))?;
+        let (since, due, of) = (column(row, "since")?, column::<i64>(row, "due")?, column(row, "of")?);
+        let of = i64::max(due, of);
+        let records = if due < COUNTED.0 { due } else { of };
+        Ok(Due { since_purge: Millis(since).since(Millis(0)), records: records.unsigned_abs(), of: of.unsigned_abs() })
+    }
+
+    pub(super) async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+        let rows = self.purging.rows(&self.statements.purging.purge, &[Arg::Long(limit.into())]).await?;
+        let records = count(rows.first().ok_or_else(contradiction)?, "records")?;
+        Ok(Purged { records, more: records >= limit })
+    }
+
+    pub(super) async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
+        let (at, kid) = strip.after.map_or((0, Uuid::nil()), |mark| (mark.guard_until, uuid(mark.record)));
+        let args = [
+            Arg::Long(millis(strip.late)),
+            Arg::Long(millis(strip.back)),
+            Arg::Long(at),
+            Arg::Uuid(kid),
+            Arg::Long(strip.limit.into()),
+        ];
+        let rows = self.purging.rows(&self.statements.purging.strip, &args).await?;
+        let row = rows.first().ok_or_else(contradiction)?;
+        let next = match count(row, "looked")? {
+            looked if looked == 0 || looked < strip.limit => None,
+            _ => {
+                let record = RecordId::from(record::kid(row)?.into_bytes());
+                Some(Mark { guard_until: column(row, "guard_until")?, record })
+            }
+        };
+        Ok(Stripped { answers: count(row, "answers")?, next })
+    }
+}
+
+fn count(row: &PgRow, name: &'static str) -> Result<u32, StoreError> {
+    u32::try_from(column::<i64>(row, name)?).map_err(|_| contradiction())
+}

@@ -1,0 +1,116 @@
+//! Removing what is over. `row` decides nothing here: its two rules are short, and told in SQL so that one statement can
+//! serve many records.
+
+use sqlx::{Row as _, SqliteConnection};
+
+use super::{
+    error::{corrupt, failed},
+    sql::now,
+};
+use crate::{
+    key::RecordId,
+    store::{Due, Mark, Purged, StoreError, Strip, Stripped, purge::GRACE, row::Millis},
+};
+
+/// One transaction removes no more than this: claims wait for its end.
+pub(super) const AT_ONCE: u32 = 250;
+
+/// Where `due` stops counting.
+const COUNTED: i64 = 2_000_000;
+
+/// All is counted only where much is due: it reads the whole index.
+const DUE: &str = concat!(
+    "select now - purged_at as since, due, case when due > 1000 then (select count(*) from idem_key) else due end as of
+       from (select ",
+    now!(),
+    " as now), (select purged_at from idem_meta where id = 1),
+            (select count(*) as due
+               from (select 1 from idem_key indexed by idem_key_guard
+                      where guard_until < ",
+    now!(),
+    " - ?1 and state in (2, 3, 4) limit ?2))"
+);
+
+/// The same records for each statement of one transaction: the write lock keeps them.
+macro_rules! over {
+    () => {
+        "(select kid from idem_key indexed by idem_key_guard where guard_until < ?1 and state in (2, 3, 4)
+           order by guard_until, kid limit ?2)"
+    };
+}
+
+const PURGE: [&str; 3] = [
+    concat!("delete from idem_response where kid in ", over!()),
+    concat!("delete from idem_link where kid in ", over!()),
+    concat!("delete from idem_key where kid in ", over!()),
+];
+
+const NOTE: &str = "update idem_meta set purged_at = ?1 where id = 1";
+
+const LOOK: &str = "
+    select kid, guard_until, state = 2 and expires_at <= ?1 as bare from idem_key indexed by idem_key_guard
+     where guard_until >= ?2 and guard_until <= ?3 and (guard_until, kid) > (?4, ?5)
+     order by guard_until, kid limit ?6";
+
+const DROP: &str = "delete from idem_response where kid = ?1";
+
+pub(super) async fn due(reader: &mut SqliteConnection) -> Result<Due, StoreError> {
+    let row = sqlx::query(DUE).bind(Millis(0).plus(GRACE).0).bind(COUNTED).fetch_one(reader).await.map_err(failed)?;
+    let number = |column| row.try_get::<i64, _>(column).map_err(failed);
+    let (since, due, of) = (number("since")?, number("due")?, number("of")?);
+    let of = u64::try_from(of).unwrap_or(0);
+    let records = if due < COUNTED { u64::try_from(due).unwrap_or(0) } else { of };
+    Ok(Due { since_purge: Millis(since).since(Millis(0)), records, of })
+}
+
+/// Removes what is over and notes the time.
+pub(super) async fn purge(transaction: &mut SqliteConnection, limit: u32, now: Millis) -> Result<Purged, StoreError> {
+    let limit = limit.min(AT_ONCE);
+    let before = now.0.saturating_sub(Millis(0).plus(GRACE).0);
+    let mut removed = 0;
+    for statement in PURGE {
+        let done = sqlx::query(statement).bind(before).bind(limit).execute(&mut *transaction).await.map_err(failed)?;
+        removed = done.rows_affected(); // the last is the records
+    }
+    sqlx::query(NOTE).bind(now.0).execute(transaction).await.map_err(failed)?;
+    let records = u32::try_from(removed).unwrap_or(u32::MAX);
+    Ok(Purged { records, more: records >= limit })
+}
+
+/// Drops answers that are not due any more.
+pub(super) async fn strip(
+    transaction: &mut SqliteConnection,
+    strip: &Strip,
+    now: Millis,
+) -> Result<Stripped, StoreError> {
+    let limit = strip.limit.min(AT_ONCE);
+    let until = now.plus(strip.late);
+    let from = until.0.saturating_sub(Millis(0).plus(strip.back).0);
+    let (at, kid) =
+        strip.after.map_or((i64::MIN, Vec::new()), |mark| (mark.guard_until, mark.record.as_bytes().to_vec()));
+    let looked = sqlx::query(LOOK)
+        .bind(now.0)
+        .bind(from.max(at))
+        .bind(until.0)
+        .bind(at)
+        .bind(kid)
+        .bind(limit)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(failed)?;
+    let mut stripped = Stripped::default();
+    for row in &looked {
+        let kid: &[u8] = row.try_get("kid").map_err(failed)?;
+        if row.try_get::<bool, _>("bare").map_err(failed)? {
+            let done = sqlx::query(DROP).bind(kid).execute(&mut *transaction).await.map_err(failed)?;
+            stripped.answers += u32::try_from(done.rows_affected()).unwrap_or(0);
+        }
+        let kid = <[u8; 16]>::try_from(kid).map_err(|_| corrupt("`kid` has not 16 bytes"))?;
+        let mark = Mark { guard_until: row.try_get("guard_until").map_err(failed)?, record: RecordId::from(kid) };
+        stripped.next = Some(mark);
+    }
+    if looked.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
+        stripped.next = None;
+    }
+    Ok(stripped)
+}
