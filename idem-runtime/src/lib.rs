@@ -29,6 +29,7 @@ mod outcome;
 pub mod private;
 #[cfg(feature = "axum")]
 pub mod problems;
+mod purge;
 mod runtime;
 pub mod state;
 pub mod store;

@@ -5,21 +5,22 @@ mod find;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
-pub(crate) use self::builder::Config;
 pub use self::builder::{BuildError, Builder, Fault};
+pub(crate) use self::builder::{Config, Rules};
 use crate::{
     cache::Cache,
     error::{Error, ErrorKind},
     key::RecordId,
     lease::{GivenUp, Leases, Ticker},
     observe::{Observer, Pace},
-    operation::{self, InFlight, Kind, Operation},
+    operation::{self, Kind, Operation},
+    purge::Purger,
     state::State,
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     sweep::Sweeper,
@@ -48,9 +49,10 @@ struct Inner {
     waiters: Arc<Waiters>,
     pace: Pace,
     observer: Arc<Observer>,
+    purge_confirmed: Arc<Notify>,
     /// Claims, bodies and completions: what shutdown waits for.
     bodies: TaskTracker,
-    /// The ticker and the poll for waiters: what shutdown stops.
+    /// The ticker, the poll for waiters and the purge: what shutdown stops.
     background: TaskTracker,
     draining: CancellationToken,
     /// Stops the ticker, at the latest when the last `Runtime` is gone.
@@ -69,15 +71,6 @@ pub struct Drained {
     pub in_doubt: usize,
     /// Claims whose bodies had not started; their keys are free.
     pub released: usize,
-}
-
-/// What applies to one operation: its annotation over the builder's defaults.
-pub(crate) struct Rules {
-    pub(crate) ttl: Duration,
-    pub(crate) guard: Duration,
-    pub(crate) patience: Duration,
-    /// Duplicates in flight are told where to fetch the result.
-    pub(crate) accepts: bool,
 }
 
 impl Runtime {
@@ -100,8 +93,10 @@ impl Runtime {
             Waiters::new(limits, Arc::clone(&store), Arc::clone(&cache), draining.clone(), background.clone());
         let ticker = Ticker { leases: Arc::clone(&leases), store: Arc::clone(&store), stop: stop.clone() };
         background.spawn(ticker.run());
-        let served = operation::registered().into_iter().map(|operation| operation.op).filter(|op| (config.serves)(op));
-        let observer = Observer::new(served);
+        let purge_confirmed = Arc::new(Notify::new());
+        let purger = Purger::new(Arc::clone(&store), &config, Arc::clone(&purge_confirmed));
+        background.spawn(purger.run(draining.clone(), stop.clone()));
+        let observer = Observer::new(config.served().map(|operation| operation.op));
         if !config.sweep_every.is_zero() {
             let (every, store_timeout) = (config.sweep_every, config.store_timeout);
             let (store, observer, stop) = (Arc::clone(&store), Arc::clone(&observer), stop.clone());
@@ -115,6 +110,7 @@ impl Runtime {
             waiters,
             pace: Pace::default(),
             observer,
+            purge_confirmed,
             bodies: TaskTracker::new(),
             background,
             draining,
@@ -232,14 +228,7 @@ impl Runtime {
     }
 
     pub(crate) fn rules(&self, operation: &Operation) -> Rules {
-        let config = self.config();
-        let ttl = operation.ttl.unwrap_or(config.ttl);
-        let (patience, accepts) = match operation.in_flight.unwrap_or(config.in_flight) {
-            InFlight::Reject => (Duration::ZERO, false),
-            InFlight::Wait(limit) => (limit, false),
-            InFlight::Accepted => (Duration::ZERO, true),
-        };
-        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
+        self.config().rules(operation)
     }
 
     /// A store's answer, within `store_timeout`.
@@ -294,6 +283,10 @@ impl Runtime {
 
     pub(crate) fn observer(&self) -> &Arc<Observer> {
         &self.inner.observer
+    }
+
+    pub(crate) fn purge_confirmed(&self) -> &Notify {
+        &self.inner.purge_confirmed
     }
 
     pub(crate) fn bodies(&self) -> &TaskTracker {

@@ -25,6 +25,7 @@ mod operators;
 mod outcomes;
 mod problems;
 mod processes;
+mod purge;
 mod quiet;
 mod readme;
 mod refusals;

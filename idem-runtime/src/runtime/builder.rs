@@ -33,11 +33,45 @@ pub(crate) struct Config {
     pub(crate) max_response: u64,
     pub(crate) waiters_per_key: usize,
     pub(crate) waiters: usize,
+    pub(crate) purge_every: Duration,
     pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
     /// What that comes to; made by the first who asks.
     pub(crate) served: OnceLock<Vec<OperationInfo>>,
     #[cfg(feature = "axum")]
     pub(crate) http: HttpConfig,
+}
+
+/// What applies to one operation: its annotation over the builder's defaults.
+pub(crate) struct Rules {
+    pub(crate) ttl: Duration,
+    pub(crate) guard: Duration,
+    pub(crate) patience: Duration,
+    /// Duplicates in flight are told where to fetch the result.
+    pub(crate) accepts: bool,
+}
+
+impl Rules {
+    /// How much longer a retry is refused than answered.
+    pub(crate) fn late(&self) -> Duration {
+        self.guard.saturating_sub(self.ttl)
+    }
+}
+
+impl Config {
+    pub(crate) fn rules(&self, operation: &Operation) -> Rules {
+        let ttl = operation.ttl.unwrap_or(self.ttl);
+        let (patience, accepts) = match operation.in_flight.unwrap_or(self.in_flight) {
+            InFlight::Reject => (Duration::ZERO, false),
+            InFlight::Wait(limit) => (limit, false),
+            InFlight::Accepted => (Duration::ZERO, true),
+        };
+        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
+    }
+
+    /// The program's annotations that this runtime serves.
+    pub(crate) fn served(&self) -> impl Iterator<Item = &'static Operation> {
+        registered().into_iter().filter(|operation| (self.serves)(operation.op))
+    }
 }
 
 /// Configures a [`Runtime`]. Every default can be read at its method.
@@ -61,6 +95,7 @@ impl Builder {
             max_response: 256 * 1024,
             waiters_per_key: 100,
             waiters: 1000,
+            purge_every: Duration::from_secs(60),
             serves: Box::new(|_| true),
             served: OnceLock::new(),
             #[cfg(feature = "axum")]
@@ -137,6 +172,25 @@ impl Builder {
         self
     }
 
+    /// How often records that are over are removed: those that are done, rejected or released and whose `refuse_late` has
+    /// passed more than a minute ago. Default 60 s, give or take a half; zero is never. It is a task of this runtime, in
+    /// batches of 1,000 records with a pause of 100 ms between them, and any number of processes may do it at once. Where
+    /// `refuse_late` is longer than `ttl`, the stored answer goes when `ttl` is over and the rest of the record later.
+    /// Nothing that runs or is in doubt is ever removed. What a client is told does not depend on it.
+    ///
+    /// Records decide by the store's clock, and one that jumped ahead must not remove what is still needed. So nothing is
+    /// removed, and a WARN says so, if
+    ///
+    /// - the store's clock went more than an hour further than this process's between two looks, or
+    /// - at the first look of a process, the last purge is more than an hour ago, and more than 1,000 records and more than
+    ///   a fifth of all would go.
+    ///
+    /// That stands until [`Runtime::confirm_purge`], here or in another process, or until the clock is right again.
+    pub fn purge_every(mut self, every: Duration) -> Self {
+        self.config.purge_every = every;
+        self
+    }
+
     /// Which of the program's annotations this runtime serves: for several runtimes in one program, and for test
     /// binaries in which one `op` stands twice. A call of another one is an error that names it.
     pub fn serve_only(mut self, serves: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
@@ -176,6 +230,7 @@ impl Builder {
         check(!(MIN_TTL..=MAX_TTL).contains(&config.ttl), "`ttl` must be 1 s to 3650 days");
         check(!(MIN_LEASE..=MAX_TTL).contains(&config.lease), "`lease` must be at least 1 s");
         check(config.quarantine > MAX_TTL, "`quarantine` must be at most 3650 days");
+        check(config.purge_every > MAX_TTL, "`purge_every` must be at most 3650 days");
         let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);
         check(wait_too_long, "`in_flight` must wait at most 3650 days");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
@@ -190,7 +245,7 @@ impl Builder {
     fn annotation_faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut served: Vec<&'static Operation> = Vec::new();
-        for operation in registered().into_iter().filter(|operation| (self.config.serves)(operation.op)) {
+        for operation in self.config.served() {
             let place = operation.place;
             if let Some(other) = served.iter().find(|other| other.op == operation.op) {
                 faults.push(format!(

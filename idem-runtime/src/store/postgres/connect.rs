@@ -82,6 +82,11 @@ impl Connections {
         Self { pool: pool.connect_lazy_with(options), protocol, timeout, broken }
     }
 
+    #[cfg(test)]
+    pub(super) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     /// Runs one statement, which is a transaction of its own, and reads all of its rows. It may be sent again only where
     /// the server said that it undid it.
     pub(super) async fn rows(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, StoreError> {
@@ -126,14 +131,15 @@ impl Connections {
 
 /// What a prepared statement needs of its session. READ COMMITTED, because the claim decides again on rows that are newer
 /// than its snapshot. The planner: a plan is made once, while the tables may be small, and must be good when they are
-/// not, so it may use nothing whose cost grows with the table; every access is by primary key.
+/// not, so it may use nothing whose cost grows with the table; every access is by primary key, or in the order of an index
+/// and limited.
 fn set_up(connection: &mut PgConnection, timeout: Duration) -> BoxFuture<'_, Result<(), sqlx::Error>> {
     let timeout = millis(timeout);
     let settings = format!(
         "set default_transaction_isolation = 'read committed'; set statement_timeout = {timeout}; \
          set lock_timeout = {timeout}; set idle_in_transaction_session_timeout = {timeout}; \
          set plan_cache_mode = force_generic_plan; set jit = off; \
-         set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
+         set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
     );
     Box::pin(async move { sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop) })
 }

@@ -135,3 +135,13 @@ impl Verbs {
 fn count(row: &PgRow, name: &'static str) -> Result<u32, StoreError> {
     u32::try_from(column::<i64>(row, name)?).map_err(|_| contradiction())
 }
+
+#[cfg(test)]
+impl Statements {
+    /// What a test looks at the plans of.
+    pub(super) fn tried(&self) -> [(&Statement, Vec<Arg<'static>>); 3] {
+        let strip = vec![Arg::Long(1_000), Arg::Long(1_000), Arg::Long(0), Arg::Uuid(Uuid::nil()), Arg::Long(100)];
+        let due = vec![Arg::Long(COUNTED.0), Arg::Long(COUNTED.1)];
+        [(&self.due, due), (&self.purge, vec![Arg::Long(100)]), (&self.strip, strip)]
+    }
+}

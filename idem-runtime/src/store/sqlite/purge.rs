@@ -15,21 +15,20 @@ use crate::{
 /// One transaction removes no more than this: claims wait for its end.
 pub(super) const AT_ONCE: u32 = 250;
 
-/// Where `due` stops counting.
-const COUNTED: i64 = 2_000_000;
+/// From so much that is due on all records are counted too, and where counting stops.
+const COUNTED: (i64, i64) = (1_000, 2_000_000);
 
-/// All is counted only where much is due: it reads the whole index.
-const DUE: &str = concat!(
-    "select now - purged_at as since, due, case when due > 1000 then (select count(*) from idem_key) else due end as of
-       from (select ",
+const SINCE: &str = concat!("select ", now!(), " - purged_at from idem_meta where id = 1");
+
+const COUNT: &str = concat!(
+    "select count(*) from (select 1 from idem_key indexed by idem_key_guard
+                            where guard_until < ",
     now!(),
-    " as now), (select purged_at from idem_meta where id = 1),
-            (select count(*) as due
-               from (select 1 from idem_key indexed by idem_key_guard
-                      where guard_until < ",
-    now!(),
-    " - ?1 and state in (2, 3, 4) limit ?2))"
+    " - ?1 and state in (2, 3, 4) limit ?2)"
 );
+
+/// Reads a whole index.
+const COUNT_ALL: &str = "select count(*) from idem_key";
 
 /// The same records for each statement of one transaction: the write lock keeps them.
 macro_rules! over {
@@ -55,12 +54,17 @@ const LOOK: &str = "
 const DROP: &str = "delete from idem_response where kid = ?1";
 
 pub(super) async fn due(reader: &mut SqliteConnection) -> Result<Due, StoreError> {
-    let row = sqlx::query(DUE).bind(Millis(0).plus(GRACE).0).bind(COUNTED).fetch_one(reader).await.map_err(failed)?;
-    let number = |column| row.try_get::<i64, _>(column).map_err(failed);
-    let (since, due, of) = (number("since")?, number("due")?, number("of")?);
-    let of = u64::try_from(of).unwrap_or(0);
-    let records = if due < COUNTED { u64::try_from(due).unwrap_or(0) } else { of };
-    Ok(Due { since_purge: Millis(since).since(Millis(0)), records, of })
+    let since: i64 = sqlx::query_scalar(SINCE).fetch_one(&mut *reader).await.map_err(failed)?;
+    let count = sqlx::query_scalar::<_, i64>(COUNT).bind(Millis(0).plus(GRACE).0).bind(COUNTED.1);
+    let due = count.fetch_one(&mut *reader).await.map_err(failed)?;
+    // Where little is due nobody asks of how many.
+    let of = match due <= COUNTED.0 {
+        true => due,
+        false => sqlx::query_scalar(COUNT_ALL).fetch_one(reader).await.map_err(failed)?,
+    };
+    let records = if due < COUNTED.1 { due } else { of };
+    let since_purge = Millis(since).since(Millis(0));
+    Ok(Due { since_purge, records: records.unsigned_abs(), of: of.max(due).unsigned_abs() })
 }
 
 /// Removes what is over and notes the time.
@@ -113,4 +117,10 @@ pub(super) async fn strip(
         stripped.next = None;
     }
     Ok(stripped)
+}
+
+/// What a test looks at the plans of.
+#[cfg(test)]
+pub(super) fn statements() -> [&'static str; 5] {
+    [PURGE[0], PURGE[1], PURGE[2], LOOK, COUNT]
 }
