@@ -1,6 +1,10 @@
 //! The stores without a server, and what wraps a store, against the suite that every store passes.
 
 mod broken;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(super) mod interleavings;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(super) mod purging;
 
 use super::*;
 use crate::{conformance::Clock, store_conformance};

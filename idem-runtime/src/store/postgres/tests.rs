@@ -3,6 +3,8 @@
 mod concurrency;
 mod costs;
 mod durability;
+mod interleavings;
+mod purge;
 mod schema;
 mod server;
 mod survey;

@@ -2,6 +2,8 @@
 
 mod concurrency;
 mod durability;
+mod interleavings;
+mod purge;
 mod schema;
 mod setup;
 

@@ -1,0 +1,111 @@
+//! What the purge does to the server and to those who use it meanwhile.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    conformance::steps::{GUARD, claim, own, reply, run},
+    store::{Outcome, Purged, Store, Strip, tests::purging},
+};
+
+async fn processes() -> (Place, Vec<Arc<dyn Store>>) {
+    let place = Place::new();
+    place.migrated().await;
+    let stores = (0..3).map(|_| Arc::new(place.store()) as Arc<dyn Store>).collect();
+    (place, stores)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scenario_96_what_is_claimed_again_survives_purges() {
+    let (place, stores) = processes().await;
+    purging::reclaimed(&stores, &place, 10, 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scenario_97_a_retry_during_a_purge_gets_a_whole_answer_or_a_fresh_run() {
+    let (place, stores) = processes().await;
+    purging::replayed(&stores, &place, 5).await;
+}
+
+#[tokio::test]
+async fn scenario_65_no_open_or_unknown_state_is_purged() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    for key in ["1", "2", "3", "4", "5", "6", "42"] {
+        run(&store, key, Outcome::Done(reply("x"))).await;
+    }
+    let mut raw = place.raw().await;
+    for state in [1_i16, 2, 3, 4, 5, 6, 42] {
+        let kid = uuid::Uuid::from_bytes(*claim(&state.to_string()).record.as_bytes());
+        let set = sqlx::query("update idem_key set state = $1 where kid = $2").bind(state).bind(kid);
+        set.execute(&mut raw).await.unwrap();
+    }
+    place.pass(GUARD * 100).await;
+    assert_eq!(store.purge(1_000).await.unwrap(), Purged { records: 3, more: false });
+    assert_eq!(number(&mut raw, "select sum(state) from idem_key").await, 1 + 5 + 6 + 42);
+    assert_eq!(number(&mut raw, "select count(*) from idem_response").await, 4, "with their answers");
+}
+
+const FILL: &str = "
+    insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+    select gen_random_uuid(), 'acme', 'charge', 2, gen_random_uuid(), 1, '', at, at, at, at
+      from generate_series(1, 20000) n, lateral (select now() + (n - 2000.5) * interval '1 minute' as at) times";
+
+/// Also where the plan was made while the tables were empty.
+#[tokio::test]
+async fn a_purge_finds_what_is_over_by_its_index() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    let strip = Strip { late: GUARD, back: GUARD, after: None, limit: 100 };
+    for _ in 0..2 {
+        store.due().await.unwrap();
+        store.purge(100).await.unwrap();
+        store.strip(&strip).await.unwrap();
+    }
+    place.execute(FILL).await;
+    let due = store.due().await.unwrap();
+    assert_eq!(due.records, 1_999, "one is within the minute");
+    assert_eq!(due.of, 20_000);
+    let mut raw = place.raw().await;
+    let pool = store.verbs().purging.pool();
+    for (statement, args) in store.verbs().statements.purging.tried() {
+        let explain = format!("explain {}", super::super::argument::rendered(statement, &args));
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+        let plan = plan.join("\n");
+        assert!(
+            plan.contains("Index Scan using idem_key_guard") || plan.contains("Only Scan using idem_key_guard"),
+            "{plan}"
+        );
+        assert!(!plan.contains("Seq Scan on idem_key") && !plan.contains("Bitmap"), "{plan}");
+    }
+    assert_eq!(store.purge(100).await.unwrap(), Purged { records: 100, more: true });
+    store.strip(&strip).await.unwrap();
+    drop(store);
+    const SCANS: &str = "select sum(seq_scan)::int8 from pg_stat_user_tables where schemaname = current_schema
+                            and relname in ('idem_key', 'idem_response', 'idem_link')";
+    tokio::time::sleep(Duration::from_millis(1_200)).await; // sessions report what they counted at most once a second
+    assert_eq!(number(&mut raw, SCANS).await, 5, "those that built the indexes");
+}
+
+/// The one connection for purges is stuck; claims have their own.
+#[tokio::test]
+async fn no_claim_waits_for_a_purge() {
+    let place = Place::new();
+    let store = place.migrated().await.with_connections(1).with_statement_timeout(Duration::from_secs(3));
+    run(&store, "over", Outcome::Done(reply("x"))).await;
+    place.pass(GUARD * 2).await;
+    let mut other = place.raw().await;
+    let mut lock = other.begin().await.unwrap();
+    sqlx::raw_sql("lock table idem_link in access exclusive mode").execute(&mut *lock).await.unwrap();
+    let purger = store.clone();
+    let purging = tokio::spawn(async move { purger.purge(100).await });
+    let mut raw = place.raw().await;
+    const WAITING: &str = "select count(*) from pg_stat_activity
+                            where pg_blocking_pids(pid) <> '{}' and query like '%' || current_schema || '%'";
+    while number(&mut raw, WAITING).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    own(&store, &claim("another")).await;
+    lock.commit().await.unwrap();
+    assert_eq!(purging.await.unwrap().unwrap().records, 1);
+}

@@ -1,0 +1,86 @@
+//! Pairs of verbs at one record: see `store::tests::interleavings`. All wait here, for the one write lock.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::*;
+use crate::{
+    conformance::steps::{LEASE, reply},
+    store::{
+        Finish, Outcome, Store,
+        row::Millis,
+        sqlite::{purge, sql, verbs},
+        tests::interleavings::{Act, Said, Stage, interleavings},
+    },
+};
+
+interleavings!(Two::open);
+
+/// A connection whose transaction is held, and a store.
+struct Two {
+    place: Place,
+    first: Mutex<SqliteConnection>,
+    sqlite: SqliteStore,
+    store: Arc<dyn Store>,
+}
+
+impl Two {
+    async fn open() -> Self {
+        let place = Place::new();
+        let sqlite = place.migrated().await;
+        let first = Mutex::new(place.raw().await);
+        Self { place, first, store: Arc::new(sqlite.clone()), sqlite }
+    }
+}
+
+#[async_trait::async_trait]
+impl Clock for Two {
+    async fn pass(&self, by: Duration) {
+        Shifted(self.place.file()).pass(by).await;
+    }
+}
+
+#[async_trait::async_trait]
+impl Stage for Two {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    fn goes_by(&self) -> bool {
+        false
+    }
+
+    async fn hold(&self, act: &Act) -> Said {
+        let mut first = self.first.lock().await;
+        sqlx::raw_sql(sql::BEGIN).execute(&mut *first).await.unwrap();
+        let now = Millis(sqlx::query_scalar(sql::NOW).fetch_one(&mut *first).await.unwrap());
+        match act {
+            Act::Claim(claim) => {
+                let mut claimed = verbs::claim(&mut first, std::slice::from_ref(claim), now).await.unwrap();
+                Said::Claimed(claimed.remove(0))
+            }
+            Act::Finish(claim) => {
+                let outcome = Outcome::Done(reply("x"));
+                let finish = Finish { record: claim.record, attempt: claim.attempt, outcome };
+                Said::Finished(verbs::finish(&mut first, &finish, now).await.unwrap())
+            }
+            Act::Renew(claim) => {
+                Said::Renewed(verbs::renew(&mut first, &act.renewal(claim), LEASE, now).await.unwrap())
+            }
+            Act::Purge => Said::Purged(purge::purge(&mut first, 1_000, now).await.unwrap().records),
+        }
+    }
+
+    /// It has looked, as far as it looks first, and taken the connection on which it then waits for the lock.
+    async fn until_it_waits(&self) {
+        while self.sqlite.writer.num_idle() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn end(&self, commit: bool) {
+        let end = if commit { "commit" } else { "rollback" };
+        sqlx::raw_sql(end).execute(&mut *self.first.lock().await).await.unwrap();
+    }
+}

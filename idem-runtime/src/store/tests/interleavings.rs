@@ -1,0 +1,246 @@
+//! Every pair of verbs that may meet at one record, in both orders: the first one's transaction is held open until the
+//! second one waits for it, or has gone by it; then it is committed or rolled back.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, run},
+    state::{Reason, State},
+};
+
+/// A verb for one record.
+#[derive(Clone)]
+pub(in crate::store) enum Act {
+    Claim(Claim),
+    Finish(Claim),
+    Renew(Claim),
+    Purge,
+}
+
+/// What it said.
+#[derive(Debug)]
+pub(in crate::store) enum Said {
+    Claimed(Claimed),
+    Finished(Finished),
+    Renewed(Renewed),
+    Purged(u32),
+}
+
+impl Act {
+    pub(in crate::store) async fn by(&self, store: &dyn Store) -> Said {
+        match self {
+            Self::Claim(claim) => Said::Claimed(claim_one(store, claim).await),
+            Self::Finish(claim) => Said::Finished(finish(store, claim, Outcome::Done(reply("x"))).await),
+            Self::Renew(claim) => Said::Renewed(store.renew(&[self.renewal(claim)], LEASE).await.unwrap()[0]),
+            Self::Purge => Said::Purged(store.purge(1_000).await.unwrap().records),
+        }
+    }
+
+    pub(in crate::store) fn renewal(&self, claim: &Claim) -> Renewal {
+        Renewal { record: claim.record, attempt: claim.attempt }
+    }
+}
+
+/// Two connections to one database.
+#[async_trait::async_trait]
+pub(in crate::store) trait Stage: Clock {
+    /// The second one, as a store.
+    fn store(&self) -> &Arc<dyn Store>;
+    /// Renewals and purges go by what is locked, instead of waiting.
+    fn goes_by(&self) -> bool;
+    /// Lets the first one act, and leaves its transaction open.
+    async fn hold(&self, act: &Act) -> Said;
+    /// Until the second one waits for the first.
+    async fn until_it_waits(&self);
+    /// Ends the first one's transaction.
+    async fn end(&self, commit: bool);
+}
+
+/// What `second` says after `first` was committed or rolled back; and what it says meanwhile, where it does not wait.
+async fn meet(stage: &dyn Stage, first: Act, second: Act, commit: bool) -> (Option<Said>, Said) {
+    stage.hold(&first).await;
+    let (store, act) = (Arc::clone(stage.store()), second.clone());
+    if stage.goes_by() && matches!(second, Act::Renew(_) | Act::Purge) {
+        let at_once = tokio::time::timeout(Duration::from_secs(3), second.by(&store)).await.expect("it waits");
+        stage.end(commit).await;
+        return (Some(at_once), second.by(&store).await);
+    }
+    let waiting = tokio::spawn(async move { act.by(&store).await });
+    stage.until_it_waits().await;
+    assert!(!waiting.is_finished());
+    stage.end(commit).await;
+    (None, waiting.await.unwrap())
+}
+
+/// A run whose lease was over at once, and a claim that may take over.
+async fn silent(stage: &dyn Stage, key: &str) -> (Claim, Claim) {
+    let owner = Claim { lease: Duration::ZERO, ..claim(key) };
+    own(stage.store(), &owner).await;
+    (owner, Claim { rerun: true, ..claim(key) })
+}
+
+/// A record that may be purged.
+async fn over(stage: &dyn Stage, key: &str) -> Claim {
+    let owner = run(stage.store(), key, Outcome::Done(reply("x"))).await;
+    stage.pass(GUARD * 2).await;
+    owner
+}
+
+const ENDS: [(bool, &str); 2] = [(true, "committed"), (false, "rolled back")];
+
+pub(in crate::store) async fn claim_then_claim(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        for (key, attempts) in [(format!("{key}, new"), 1), (format!("{key}, released"), 2)] {
+            if attempts == 2 {
+                run(stage.store(), &key, Outcome::Released(Reason::Status)).await;
+            }
+            match (commit, meet(stage, Act::Claim(claim(&key)), Act::Claim(claim(&key)), commit).await.1) {
+                (true, Said::Claimed(Claimed::Found(Found::InFlight { .. }))) => {}
+                (false, Said::Claimed(Claimed::Owner(owned))) => assert_eq!(owned.attempts, attempts),
+                other => panic!("{key}: {other:?}"),
+            }
+        }
+    }
+}
+
+pub(in crate::store) async fn claim_then_finish(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, other) = silent(stage, key).await;
+        match (commit, meet(stage, Act::Claim(other), Act::Finish(owner), commit).await.1) {
+            (true, Said::Finished(Finished::Lost)) | (false, Said::Finished(Finished::Stored { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn finish_then_claim(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, other) = silent(stage, key).await;
+        match (commit, meet(stage, Act::Finish(owner), Act::Claim(other), commit).await.1) {
+            (true, Said::Claimed(Claimed::Found(Found::Replay(replay)))) => assert_eq!(replay.response, reply("x")),
+            (false, Said::Claimed(Claimed::Owner(owned))) => assert_eq!(owned.attempts, 2),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn claim_then_renew(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, other) = silent(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Claim(other), Act::Renew(owner), commit).await;
+        found!(meanwhile, None | Some(Said::Renewed(Renewed::Busy)));
+        match (commit, after) {
+            (true, Said::Renewed(Renewed::Lost)) | (false, Said::Renewed(Renewed::Held)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn renew_then_claim(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, other) = silent(stage, key).await;
+        match (commit, meet(stage, Act::Renew(owner), Act::Claim(other), commit).await.1) {
+            (true, Said::Claimed(Claimed::Found(Found::InFlight { .. }))) => {}
+            (false, Said::Claimed(Claimed::Owner(owned))) => assert_eq!(owned.attempts, 2),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn finish_then_renew(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = claim(key);
+        own(stage.store(), &owner).await;
+        let (meanwhile, after) = meet(stage, Act::Finish(owner.clone()), Act::Renew(owner), commit).await;
+        found!(meanwhile, None | Some(Said::Renewed(Renewed::Busy)));
+        match (commit, after) {
+            (true, Said::Renewed(Renewed::Lost)) | (false, Said::Renewed(Renewed::Held)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn renew_then_finish(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = claim(key);
+        own(stage.store(), &owner).await;
+        let (_, after) = meet(stage, Act::Renew(owner.clone()), Act::Finish(owner), commit).await;
+        found!(after, Said::Finished(Finished::Stored { .. }));
+    }
+}
+
+pub(in crate::store) async fn claim_then_purge(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        over(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Claim(claim(key)), Act::Purge, commit).await;
+        found!(meanwhile, None | Some(Said::Purged(0)));
+        found!((commit, after), (true, Said::Purged(0)) | (false, Said::Purged(1)));
+        let left = stage.store().find(record(key)).await.unwrap();
+        assert_eq!(left.map(|record| record.state), commit.then_some(State::InFlight));
+    }
+}
+
+pub(in crate::store) async fn purge_then_claim(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        over(stage, key).await;
+        let (_, after) = meet(stage, Act::Purge, Act::Claim(claim(key)), commit).await;
+        let owned = found!(after, Said::Claimed(Claimed::Owner(owned)) => owned);
+        assert_eq!(owned.attempts, if commit { 1 } else { 2 });
+        assert_eq!(stage.store().find(record(key)).await.unwrap().unwrap().state, State::InFlight);
+    }
+}
+
+/// A finish that is sent again holds the record as any other does; one that settles a doubt gives it new windows.
+pub(in crate::store) async fn finish_then_purge(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = over(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Finish(owner), Act::Purge, commit).await;
+        found!(meanwhile, None | Some(Said::Purged(0)));
+        found!(after, Said::Purged(1));
+    }
+    for (commit, key) in ENDS.into_iter().rev() {
+        let owner = run(stage.store(), key, Outcome::InDoubt(Reason::Status)).await;
+        stage.pass(GUARD * 2).await;
+        let (meanwhile, after) = meet(stage, Act::Finish(owner), Act::Purge, commit).await;
+        found!((meanwhile, after), (None | Some(Said::Purged(0)), Said::Purged(0)));
+        let state = if commit { State::Done } else { State::InDoubt };
+        assert_eq!(stage.store().find(record(key)).await.unwrap().unwrap().state, state);
+    }
+}
+
+pub(in crate::store) async fn purge_then_finish(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = over(stage, key).await;
+        match (commit, meet(stage, Act::Purge, Act::Finish(owner), commit).await.1) {
+            (true, Said::Finished(Finished::Lost)) | (false, Said::Finished(Finished::Stored { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A test per pair, on a stage that `$open` makes.
+macro_rules! interleavings {
+    ($open:path: $($test:ident $pair:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            $crate::store::tests::interleavings::$pair(&$open().await).await;
+        }
+    )*};
+    ($open:path) => {
+        $crate::store::tests::interleavings::interleavings! { $open:
+            scenario_102_claim_then_claim claim_then_claim
+            scenario_102_claim_then_finish claim_then_finish
+            scenario_102_finish_then_claim finish_then_claim
+            scenario_102_claim_then_renew claim_then_renew
+            scenario_102_renew_then_claim renew_then_claim
+            scenario_102_finish_then_renew finish_then_renew
+            scenario_102_renew_then_finish renew_then_finish
+            scenario_102_claim_then_purge claim_then_purge
+            scenario_102_purge_then_claim purge_then_claim
+            scenario_102_finish_then_purge finish_then_purge
+            scenario_102_purge_then_finish purge_then_finish
+        }
+    };
+}
+pub(in crate::store) use interleavings;
