@@ -5,6 +5,7 @@ mod costs;
 mod durability;
 mod interleavings;
 mod purge;
+mod scale;
 mod schema;
 mod server;
 mod survey;
