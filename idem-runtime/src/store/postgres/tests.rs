@@ -100,6 +100,20 @@ impl Place {
     }
 }
 
+/// Until a statement in this place waits for a lock.
+async fn until_somebody_waits(place: &Place) {
+    const WAITING: &str = "select count(*) from pg_stat_activity
+                            where pg_blocking_pids(pid) <> '{}' and query like '%' || current_schema || '%'";
+    let mut raw = place.raw().await;
+    for _ in 0..1_000 {
+        if number(&mut raw, WAITING).await > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("nobody waits");
+}
+
 async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
 }

@@ -25,8 +25,8 @@ pub(in crate::store) async fn reclaimed(stores: &[Arc<dyn Store>], clock: &dyn C
             let store = Arc::clone(store);
             tokio::spawn(async move {
                 let mut removed = 0;
-                for _ in 0..keys {
-                    removed += store.purge(3).await.unwrap().records;
+                for _ in 0..10 {
+                    removed += store.purge(keys as u32 / 4).await.unwrap().records;
                 }
                 removed
             })
@@ -37,10 +37,10 @@ pub(in crate::store) async fn reclaimed(stores: &[Arc<dyn Store>], clock: &dyn C
             fastrand::shuffle(&mut claims);
             tokio::spawn(async move {
                 let mut owned = Vec::new();
-                for claim in claims {
-                    if is_owner(&claim_one(&store, &claim).await) {
-                        owned.push(claim);
-                    }
+                for claims in claims.chunks(5) {
+                    let claimed = store.claim(claims).await.unwrap();
+                    let won = claims.iter().zip(&claimed).filter(|(_, claimed)| is_owner(claimed));
+                    owned.extend(won.map(|(claim, _)| claim.clone()));
                 }
                 owned
             })

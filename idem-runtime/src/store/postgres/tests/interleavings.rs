@@ -58,16 +58,7 @@ impl Stage for Two {
     }
 
     async fn until_it_waits(&self) {
-        const WAITING: &str = "select count(*) from pg_stat_activity
-                                where pg_blocking_pids(pid) <> '{}' and query like '%' || current_schema || '%'";
-        let mut raw = self.place.raw().await;
-        for _ in 0..1_000 {
-            if number(&mut raw, WAITING).await > 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("it does not wait");
+        until_somebody_waits(&self.place).await;
     }
 
     async fn end(&self, commit: bool) {

@@ -99,12 +99,7 @@ async fn no_claim_waits_for_a_purge() {
     sqlx::raw_sql("lock table idem_link in access exclusive mode").execute(&mut *lock).await.unwrap();
     let purger = store.clone();
     let purging = tokio::spawn(async move { purger.purge(100).await });
-    let mut raw = place.raw().await;
-    const WAITING: &str = "select count(*) from pg_stat_activity
-                            where pg_blocking_pids(pid) <> '{}' and query like '%' || current_schema || '%'";
-    while number(&mut raw, WAITING).await == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_somebody_waits(&place).await;
     own(&store, &claim("another")).await;
     lock.commit().await.unwrap();
     assert_eq!(purging.await.unwrap().unwrap().records, 1);

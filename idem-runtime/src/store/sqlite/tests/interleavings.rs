@@ -74,9 +74,12 @@ impl Stage for Two {
 
     /// It has looked, as far as it looks first, and taken the connection on which it then waits for the lock.
     async fn until_it_waits(&self) {
-        while self.sqlite.writer.num_idle() > 0 {
-            tokio::task::yield_now().await;
-        }
+        let taken = async {
+            while self.sqlite.writer.num_idle() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), taken).await.expect("it does not wait");
     }
 
     async fn end(&self, commit: bool) {
