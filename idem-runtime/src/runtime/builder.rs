@@ -185,7 +185,8 @@ impl Builder {
     /// - at the first look of a process, the last purge is more than an hour ago, and more than 1,000 records and more than
     ///   a fifth of all would go.
     ///
-    /// That stands until [`Runtime::confirm_purge`], here or in another process, or until the clock is right again.
+    /// That stands until [`Runtime::confirm_purge`], here or in another process, or until the clock is right again. A
+    /// clock that jumps just after such a look, while records are being removed, is noticed only by the next one.
     pub fn purge_every(mut self, every: Duration) -> Self {
         self.config.purge_every = every;
         self
