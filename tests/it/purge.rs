@@ -39,34 +39,21 @@ async fn running(shop: &Shop, path: &str, key: &str) -> tokio::task::JoinHandle<
     task
 }
 
-/// The database's clock, moved by hours at once: as `pass`, and the last purge is longer ago too. Between two looks of the
-/// purge: one that has just looked would not notice.
+/// The database's clock jumps between two looks of the purge: one that has just looked would not notice.
 async fn jump(shop: &Shop, hours: i64) {
     shop.store.tell(Verb::Purge, Fault::Down);
     looks(shop).await;
-    let by = hours * 3_600_000;
-    shop.sql(&format!(
-        "begin immediate;
-         update idem_key set lease_until = lease_until - {by}, created_at = created_at - {by},
-                             expires_at = expires_at - {by}, guard_until = guard_until - {by};
-         update idem_meta set purged_at = purged_at - {by};
-         commit"
-    ))
-    .await;
+    shop.place.jump(hours).await;
     shop.store.tell(Verb::Purge, Fault::Fails(1));
 }
 
 /// Records in this state whose windows end so many seconds from now.
 async fn fill(shop: &Shop, records: u32, state: u8, seconds: i64) {
-    shop.sql(&format!(
-        "with recursive n (n) as (select 1 union all select n + 1 from n where n < {records})
-         insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
-                               lease_until, created_at, expires_at, guard_until)
-         select randomblob(16), 'acme', 'purge.charge', {state}, 0, 1, randomblob(16), 1, 0, 1, zeroblob(32),
-                at, at - 86400000, at, at
-           from n, (select unixepoch() * 1000 + {seconds} * 1000 as at)"
-    ))
-    .await;
+    shop.place.fill("purge.charge", records, state, seconds).await;
+}
+
+async fn last_purge_was(shop: &Shop, hours_ago: i64) {
+    shop.sql(&format!("update idem_meta set purged_at = purged_at - {}", shop.place.hours(hours_ago))).await;
 }
 
 /// Lets a few looks of the purge go by.
@@ -197,7 +184,8 @@ async fn scenario_58_a_clock_that_is_set_right_again_needs_no_operator() {
     looks(&shop).await;
     assert_eq!(shop.records().await, 1);
     send(&shop, "/short", "k2").await;
-    shop.sql("update idem_key set guard_until = guard_until - 3600000 where op = 'purge.short'").await;
+    let hour = shop.place.hours(1);
+    shop.sql(&format!("update idem_key set guard_until = guard_until - {hour} where op = 'purge.short'")).await;
     eventually(async || shop.records().await == 1).await;
 }
 
@@ -205,7 +193,7 @@ async fn scenario_58_a_clock_that_is_set_right_again_needs_no_operator() {
 async fn clause_24_a_first_look_after_long_removes_much_only_when_told_to() {
     let quiet = Shop::open(router()).await;
     fill(&quiet, 1_200, 2, -3600).await;
-    quiet.sql("update idem_meta set purged_at = purged_at - 7200000").await;
+    last_purge_was(&quiet, 2).await;
     let logs = Logs::collect();
     let one = Shop::open_on(Arc::clone(&quiet.place), router(), often).await;
     let two = Shop::open_on(Arc::clone(&quiet.place), router(), often).await;
@@ -226,7 +214,7 @@ async fn clause_24_a_first_look_after_long_removes_much_only_when_told_to() {
 async fn clause_24_a_first_look_after_long_may_remove_a_little() {
     let quiet = Shop::open(router()).await;
     fill(&quiet, 1_000, 2, -3600).await;
-    quiet.sql("update idem_meta set purged_at = purged_at - 259200000").await;
+    last_purge_was(&quiet, 72).await;
     let logs = Logs::collect();
     let shop = Shop::open_on(Arc::clone(&quiet.place), router(), often).await;
     eventually(async || shop.records().await == 0).await;

@@ -136,14 +136,44 @@ impl Place {
     /// Lets `by` pass for every record, by the database's clock.
     pub(crate) async fn pass(&self, by: Duration) {
         let by = self.span(by);
-        let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
-        self.sql(&format!("update idem_key set {}", shift.join(", "))).await;
+        self.sql(&records_back(&by)).await;
         if self.backend != Backend::Sqlite {
             self.sql(&format!(
                 "update idem_meta set noted_until = noted_until - {by}, looked_back = looked_back - {by}"
             ))
             .await;
         }
+    }
+
+    /// Moves the database's clock ahead by so many hours at once, or back: as [`pass`](Self::pass), and the last purge is
+    /// longer ago too.
+    pub(crate) async fn jump(&self, hours: i64) {
+        let by = self.hours(hours);
+        let (begin, commit) = if self.backend == Backend::Sqlite { ("begin immediate;", "; commit") } else { ("", "") };
+        let meta = format!("update idem_meta set purged_at = purged_at - {by}");
+        self.sql(&format!("{begin} {}; {meta}{commit}", records_back(&by))).await;
+    }
+
+    /// Records in this state whose windows end so many seconds from now.
+    pub(crate) async fn fill(&self, op: &str, records: u32, state: u8, seconds: i64) {
+        let (id, digest, day) = match self.backend {
+            Backend::Sqlite => ("randomblob(16)", "zeroblob(32)", "86400000"),
+            Backend::Postgres | Backend::PgBouncer => {
+                ("gen_random_uuid()", "decode(repeat('00', 32), 'hex')", "interval '1 day'")
+            }
+        };
+        let at = match self.backend {
+            Backend::Sqlite => format!("unixepoch() * 1000 + {seconds} * 1000"),
+            Backend::Postgres | Backend::PgBouncer => format!("now() + {seconds} * interval '1 second'"),
+        };
+        self.sql(&format!(
+            "with recursive n (n) as (select 1 union all select n + 1 from n where n < {records})
+             insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
+                                   lease_until, created_at, expires_at, guard_until)
+             select {id}, 'acme', '{op}', {state}, 0, 1, {id}, 1, 0, 1, {digest}, at, at - {day}, at, at
+               from n, (select {at} as at) as t"
+        ))
+        .await;
     }
 
     /// Gives every lease this much more.
@@ -199,6 +229,14 @@ impl Place {
         }
     }
 
+    /// As [`span`](Self::span), of either sign.
+    pub(crate) fn hours(&self, hours: i64) -> String {
+        match self.backend {
+            Backend::Sqlite => format!("({})", hours * 3_600_000),
+            Backend::Postgres | Backend::PgBouncer => format!("interval '{hours} hours'"),
+        }
+    }
+
     /// A record's id, as SQL.
     pub(crate) fn id(&self, id: RecordId) -> String {
         let quoted = format!("'{id}'");
@@ -224,6 +262,12 @@ impl Place {
         };
         self.database.get_or_try_init(connect).await.unwrap()
     }
+}
+
+/// Moves every record's time back by this span.
+fn records_back(by: &str) -> String {
+    let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
+    format!("update idem_key set {}", shift.join(", "))
 }
 
 fn unique() -> String {
