@@ -13,7 +13,6 @@ mod watch;
 
 use std::{collections::HashMap, sync::Arc};
 
-#[allow(unused_imports, reason = "for the purge")]
 pub(crate) use self::meters::{purge_refused, purged};
 pub(crate) use self::{
     ending::Ending,

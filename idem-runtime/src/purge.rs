@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::trust::{Refusal, Trust, Verdict};
 use crate::{
-    Runtime,
+    Runtime, observe,
     runtime::Config,
     store::{Mark, Store, StoreError, Strip},
 };
@@ -114,8 +114,11 @@ impl Purger {
         let due = self.ask(self.store.due()).await?;
         match self.trust.look(&due, start, confirmed) {
             Verdict::Trusted => {}
-            Verdict::Refused(told) => {
-                told.iter().for_each(tell);
+            Verdict::Refused { refusal, tell: due } => {
+                observe::purge_refused(refusal.reason());
+                if due {
+                    tell(&refusal);
+                }
                 return Ok(None);
             }
         }
@@ -182,6 +185,7 @@ impl Purger {
 fn report(pass: &Pass, took: Duration) {
     let Pass { records, answers, more } = pass;
     let millis = took.as_millis();
+    observe::purged(*records, *answers, took);
     if *records == 0 && *answers == 0 {
         tracing::trace!(target: "idem::purge", millis, "nothing to remove");
     } else {

@@ -42,14 +42,17 @@ pub async fn what_is_over_is_purged(store: &dyn Store, clock: &dyn Clock) {
     assert_eq!(purge_all(store).await, 0);
 }
 
-/// What may still be asked for stays, and a minute longer; catches a store that purges by `expires_at`, or at once.
+/// What may still be asked for stays, and a minute longer; catches a store that purges by `expires_at`, or at once. Also
+/// what was released: its next run must be of another epoch than the one that a provider may have refused.
 pub async fn a_purge_waits_for_the_windows_and_a_minute(store: &dyn Store, clock: &dyn Clock) {
     run(store, "a", Outcome::Done(reply("x"))).await;
+    run(store, "released", Outcome::Released(Reason::Status)).await;
     assert_eq!(purge_all(store).await, 0);
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(_)));
     clock.pass(GUARD - SECOND * 5).await;
     assert_eq!(purge_all(store).await, 0);
     found!(retry(store, "a").await, Claimed::Found(Found::Expired));
+    assert_eq!(own(store, &claim("released")).await.epoch, 1);
     clock.pass(GRACE).await;
     assert_eq!(purge_all(store).await, 0);
     assert!(is_there(store, "a").await, "within the minute");

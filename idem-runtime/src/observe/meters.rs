@@ -204,7 +204,6 @@ pub(super) fn doubts(ours: impl Iterator<Item = &'static str>, found: &[Doubts])
 }
 
 /// One purge, or one portion of it.
-#[cfg_attr(not(test), allow(dead_code, reason = "for the purge"))]
 pub(crate) fn purged(records: u64, answers: u64, took: Duration) {
     count(&Key::from_static_name(PURGED_RECORDS.name), records);
     count(&Key::from_static_name(PURGED_ANSWERS.name), answers);
@@ -212,7 +211,6 @@ pub(crate) fn purged(records: u64, answers: u64, took: Duration) {
 }
 
 /// A purge that did not start. `reason` is one of a few fixed words.
-#[cfg_attr(not(test), allow(dead_code, reason = "for the purge"))]
 pub(crate) fn purge_refused(reason: &'static str) {
     let reason = Label::from_static_parts("reason", reason);
     count(&Key::from_parts(PURGE_REFUSALS.name, vec![reason]), 1);

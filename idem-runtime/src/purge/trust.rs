@@ -30,6 +30,16 @@ pub(super) enum Refusal {
     TooMuch { since_purge: Duration, records: u64, of: u64 },
 }
 
+impl Refusal {
+    /// In a word, for a label.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Jumped(_) => "clock_jumped",
+            Self::TooMuch { .. } => "too_much",
+        }
+    }
+}
+
 /// What a look that was trusted saw.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
@@ -62,8 +72,11 @@ pub(super) fn refusal(due: &Due, now: Instant, last: Option<Seen>, standing: Opt
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Trusted,
-    /// With what to tell, if it is time to.
-    Refused(Option<Refusal>),
+    /// And whether it is time to tell somebody.
+    Refused {
+        refusal: Refusal,
+        tell: bool,
+    },
 }
 
 /// The rule, over time.
@@ -83,7 +96,7 @@ impl Trust {
                 if tell {
                     self.standing = Some((refusal, now));
                 }
-                Verdict::Refused(tell.then_some(refusal))
+                Verdict::Refused { refusal, tell }
             }
             _ => {
                 self.standing = None;
@@ -148,10 +161,13 @@ mod tests {
     fn clause_24_a_refusal_stands_until_it_is_confirmed() {
         let (mut trust, start) = (Trust::default(), Instant::now());
         let much = due(60 * HOUR, 5_000, 5_000);
-        assert!(matches!(trust.look(&much, start, false), Verdict::Refused(Some(_))));
+        assert!(matches!(trust.look(&much, start, false), Verdict::Refused { tell: true, .. }));
         let less = due(61 * HOUR, 5, 5_000);
-        assert_eq!(trust.look(&less, start + MINUTE, false), Verdict::Refused(None), "told once");
-        assert!(matches!(trust.look(&less, start + HOUR, false), Verdict::Refused(Some(_))), "and again hourly");
+        assert!(matches!(trust.look(&less, start + MINUTE, false), Verdict::Refused { tell: false, .. }), "told once");
+        assert!(
+            matches!(trust.look(&less, start + HOUR, false), Verdict::Refused { tell: true, .. }),
+            "and again hourly"
+        );
         assert_eq!(trust.look(&less, start + HOUR, true), Verdict::Trusted);
         let later = due(62 * HOUR, 5_000, 5_000);
         assert_eq!(trust.look(&later, start + 2 * HOUR, false), Verdict::Trusted, "though that purge failed");
@@ -161,7 +177,10 @@ mod tests {
     fn clause_24_a_refusal_ends_with_another_process_purge() {
         let (mut trust, start) = (Trust::default(), Instant::now());
         trust.purged(start);
-        assert!(matches!(trust.look(&due(25 * HOUR, 9, 9), start + MINUTE, false), Verdict::Refused(Some(_))));
+        assert!(matches!(
+            trust.look(&due(25 * HOUR, 9, 9), start + MINUTE, false),
+            Verdict::Refused { tell: true, .. }
+        ));
         assert_eq!(trust.look(&due(MINUTE, 9, 9), start + 2 * MINUTE, false), Verdict::Trusted);
         assert_eq!(trust.look(&due(2 * MINUTE, 9, 9), start + 3 * MINUTE, false), Verdict::Trusted);
     }

@@ -19,7 +19,7 @@ use std::{
 use sqlx::{PgPool, postgres::PgConnectOptions};
 
 use self::{
-    connect::{Connections, Protocol},
+    connect::{Connections, Protocol, Work},
     error::setup,
     sql::Statements,
     verbs::Verbs,
@@ -133,8 +133,14 @@ impl PostgresStore {
     /// Made when first needed: a pool wants the runtime that it will live in.
     fn verbs(&self) -> &Verbs {
         self.verbs.get_or_init(|| Verbs {
-            connections: Connections::new((*self.options).clone(), self.connections, self.protocol, self.timeout),
-            purging: Connections::new((*self.options).clone(), 1, self.protocol, self.timeout),
+            connections: Connections::new(
+                (*self.options).clone(),
+                self.connections,
+                self.protocol,
+                self.timeout,
+                Work::Verbs,
+            ),
+            purging: Connections::new((*self.options).clone(), 1, self.protocol, self.timeout, Work::Purges),
             statements: Statements::new(&self.schema),
         })
     }

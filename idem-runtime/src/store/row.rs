@@ -11,9 +11,6 @@ use crate::{
     state::{self, Facts, Reason, State, Verdict},
 };
 
-/// How long a released record is kept at most: it protects nothing any more.
-const RELEASED_GUARD: Duration = Duration::from_secs(3600);
-
 /// An instant of a store's clock, in milliseconds since that clock's zero: the only unit of time in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Millis(pub(super) i64);
@@ -130,7 +127,9 @@ impl Row {
         match finish.outcome {
             Outcome::Done(_) => row.grant_windows(now),
             Outcome::Rejected(_, keep) => row.expires_at = row.expires_at.min(now.plus(keep)),
-            Outcome::Released(_) => row.guard_until = row.guard_until.min(now.plus(RELEASED_GUARD)),
+            // A released record keeps its windows, though it protects nothing: its epoch must not be forgotten while the
+            // provider may remember what it refused under that epoch's key.
+            Outcome::Released(_) => {}
             Outcome::InDoubt(_) => row.lease_until = row.lease_until.min(now),
         }
         Ending::Moved(row)

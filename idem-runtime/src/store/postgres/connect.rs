@@ -34,6 +34,15 @@ pub(super) enum Protocol {
     Simple,
 }
 
+/// What connections are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Verbs that find their records by primary key, and the look at the newest.
+    Verbs,
+    /// Looks for what is over, in the order of an index.
+    Purges,
+}
+
 /// The connections.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -60,7 +69,13 @@ impl Broken {
 
 impl Connections {
     /// Opens nothing yet.
-    pub(super) fn new(options: PgConnectOptions, connections: u32, protocol: Protocol, timeout: Duration) -> Self {
+    pub(super) fn new(
+        options: PgConnectOptions,
+        connections: u32,
+        protocol: Protocol,
+        timeout: Duration,
+        work: Work,
+    ) -> Self {
         let broken = Arc::new(Broken::default());
         let suspects = Arc::clone(&broken);
         let pool = PgPoolOptions::new()
@@ -73,7 +88,7 @@ impl Connections {
             });
         let (pool, options) = match protocol {
             Protocol::Prepared => {
-                (pool.after_connect(move |connection, _| Box::pin(set_up(connection, timeout))), options)
+                (pool.after_connect(move |connection, _| Box::pin(set_up(connection, timeout, work))), options)
             }
             // A pooler need not know this start-up parameter, and no float is sent or read. The driver logs slow
             // statements; these have answers in their text.
@@ -102,11 +117,6 @@ impl Connections {
         }
     }
 
-    #[cfg(test)]
-    pub(super) async fn acquire(&self) -> sqlx::pool::PoolConnection<sqlx::Postgres> {
-        self.pool.acquire().await.unwrap()
-    }
-
     async fn once(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let rows: BoxFuture<'_, _> = match self.protocol {
@@ -131,15 +141,17 @@ impl Connections {
 
 /// What a prepared statement needs of its session. READ COMMITTED, because the claim decides again on rows that are newer
 /// than its snapshot. The planner: a plan is made once, while the tables may be small, and must be good when they are
-/// not, so it may use nothing whose cost grows with the table; every access is by primary key, or in the order of an index
-/// and limited.
-fn set_up(connection: &mut PgConnection, timeout: Duration) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+/// not, so it may use nothing whose cost grows with the table; every access is by primary key, to
+/// the newest by a block range index, or in the order of an index and limited.
+fn set_up(connection: &mut PgConnection, timeout: Duration, work: Work) -> BoxFuture<'_, Result<(), sqlx::Error>> {
     let timeout = millis(timeout);
+    // A bitmap has no order, so it would be made of all that is over to find the first of it.
+    let bitmaps = if work == Work::Purges { "off" } else { "on" };
     let settings = format!(
         "set default_transaction_isolation = 'read committed'; set statement_timeout = {timeout}; \
          set lock_timeout = {timeout}; set idle_in_transaction_session_timeout = {timeout}; \
          set plan_cache_mode = force_generic_plan; set jit = off; \
-         set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
+         set enable_seqscan = off; set enable_bitmapscan = {bitmaps}; set enable_hashjoin = off; set enable_mergejoin = off"
     );
     Box::pin(async move { sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop) })
 }

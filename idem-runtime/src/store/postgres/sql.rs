@@ -178,8 +178,7 @@ moved as (
     expires_at  = case when u.state = 3 then least(k.expires_at, u.now + u.keep * interval '1 millisecond')
                        when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
                        then u.now + (k.expires_at - k.created_at) else k.expires_at end,
-    guard_until = case when u.state = 4 then least(k.guard_until, u.now + interval '1 hour')
-                       when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
+    guard_until = case when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
                        then u.now + (k.guard_until - k.created_at) else k.guard_until end
     from cur join u on u.kid = cur.kid
    where k.kid = cur.kid and k.attempt = u.attempt and (k.state = 1 or k.state = 5 and u.state <> 5)

@@ -85,20 +85,6 @@ async fn a_record_that_cannot_be_read_is_corrupt_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_released_record_is_kept_for_an_hour_at_most() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    run(&store, "a", Outcome::Released(Reason::Status)).await;
-    let kept = place.number("select guard_until - created_at from idem_key").await;
-    assert!(kept.abs_diff(3_600_000) < 5_000, "{kept} ms");
-    let brief = Claim { ttl: LEASE, guard: LEASE, ..claim("b") };
-    own(&store, &brief).await;
-    finish(&store, &brief, Outcome::Released(Reason::Status)).await;
-    let kept = place.number("select min(guard_until - created_at) from idem_key").await;
-    assert_eq!(kept, 30_000, "never longer than before");
-}
-
-#[tokio::test]
 async fn what_an_operator_did_is_written_down() {
     let place = Place::new();
     let store = place.migrated().await;
