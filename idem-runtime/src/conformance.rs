@@ -22,8 +22,8 @@ use crate::{
     key::{Key, RecordId, Scope},
     state::{Reason, State},
     store::{
-        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Purged,
-        Record, Renewal, Renewed, Resolution, Resolve, Store, StoredResponse, Strip, Stripped,
+        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Purge,
+        Purged, Record, Renewal, Renewed, Resolution, Resolve, Store, StoredResponse, Strip, Stripped,
     },
 };
 
@@ -149,6 +149,7 @@ macro_rules! __store_cases {
             an_answer_is_dropped_when_its_record_only_refuses
             answers_are_dropped_in_slices
             a_record_that_is_claimed_again_survives_a_purge
+            a_purge_after_too_long_removes_nothing
         }
     };
 }

@@ -133,7 +133,9 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
         Found::InDoubt(reason) => {
-            tracing::warn!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; it waits for `Runtime::resolve`");
+            if call.watch.is_of_a_call() {
+                tracing::warn!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; it waits for `Runtime::resolve`");
+            }
             call.error(ErrorKind::InDoubt)
         }
         Found::Expired => with_links(runtime, call, ErrorKind::Expired).await,

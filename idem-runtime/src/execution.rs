@@ -109,8 +109,9 @@ impl Execution {
     /// The key to hand to a provider that dedupes: 64 hex digits, derived, never the client's own key.
     ///
     /// The same over re-runs, so that the provider sees one operation; new once the key starts afresh (after a
-    /// release), so that a corrected retry does not meet the provider's memory of the refused one. Unprotected:
-    /// random.
+    /// release), so that a corrected retry does not meet the provider's memory of the refused one. A key whose record was
+    /// removed, after `refuse_late`, begins with its first provider key again: where the provider remembers longer, let
+    /// `refuse_late` be as long. Unprotected: random.
     #[must_use]
     pub fn provider_key(&self) -> &str {
         &self.run.provider_key

@@ -141,7 +141,8 @@ impl Guard {
             Err(error) => {
                 warn(call, &error, "claim failed, sending it again");
                 tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted
-                runtime.ask_one(runtime.store().claim(&[claim])).await
+                let again = runtime.ask_one(runtime.store().claim(&[claim])).await;
+                again.inspect_err(|error| warn(call, error, "claim failed; the request is refused and nothing runs"))
             }
         }
     }

@@ -32,6 +32,7 @@ impl Observer {
     /// For these operations; says what each metric means to whoever records them.
     pub(crate) fn new(ops: impl IntoIterator<Item = &'static str>) -> Arc<Self> {
         meters::describe();
+        meters::begin_at_zero();
         let operations = ops.into_iter().map(|op| (op, Arc::new(Meters::new(op)))).collect();
         Arc::new(Self { operations, replays: Replays::default() })
     }

@@ -42,10 +42,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 pub use crate::operation::{ClientErrors, ForeignScope, InFlight, KeyFormat, Kind, PayloadRule};
-use crate::{
-    Runtime,
-    operation::{Operation, registered},
-};
+use crate::{Runtime, operation::Operation};
 
 /// One operation: its annotation, with the builder's defaults where that says nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -122,8 +119,7 @@ impl Runtime {
     #[must_use]
     pub fn operations(&self) -> &[OperationInfo] {
         self.config().served.get_or_init(|| {
-            let served = registered().into_iter().filter(|operation| (self.config().serves)(operation.op));
-            let mut all: Vec<_> = served.map(|operation| OperationInfo::new(operation, self)).collect();
+            let mut all: Vec<_> = self.config().served().map(|operation| OperationInfo::new(operation, self)).collect();
             all.sort_unstable_by_key(|info| info.op);
             all
         })

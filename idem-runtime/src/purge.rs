@@ -15,14 +15,21 @@ use self::trust::{Refusal, Trust, Verdict};
 use crate::{
     Runtime, observe,
     runtime::Config,
-    store::{Mark, Store, StoreError, Strip},
+    store::{Mark, Purge, Store, StoreError, Strip},
 };
 
-/// So many records at once: a batch is one transaction, which others may have to wait for.
+/// So many records at once: a batch is one transaction, which others may have to wait for. Fewer after a failure: where
+/// answers are large, even that many may be too many for one statement's time.
 const BATCH: u32 = 1_000;
 
 /// Between two batches, so that a purge of much leaves room for the rest.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The word for a pass that the store failed.
+const FAILED: &str = "failed";
+
+/// Why a pass removed nothing, in a word each.
+pub(crate) const REASONS: [&str; 3] = [trust::CLOCK_JUMPED, trust::TOO_MUCH, FAILED];
 
 /// Looks a little further back than the last time, for clocks do not go alike.
 const SLACK: Duration = Duration::from_secs(60);
@@ -49,6 +56,9 @@ pub(crate) struct Purger {
     lates: Vec<Duration>,
     confirmed: Arc<Notify>,
     trust: Trust,
+    /// An operator has said that the clock is right, and no look has been trusted with that yet.
+    is_confirmed: bool,
+    batch: u32,
     /// When all answers that were over had been dropped.
     stripped: Option<Instant>,
 }
@@ -69,7 +79,8 @@ impl Purger {
         lates.sort_unstable();
         lates.dedup();
         let (every, store_timeout) = (config.purge_every, config.store_timeout);
-        Self { store, every, store_timeout, lates, confirmed, trust: Trust::default(), stripped: None }
+        let (trust, batch) = (Trust::default(), BATCH);
+        Self { store, every, store_timeout, lates, confirmed, trust, is_confirmed: false, batch, stripped: None }
     }
 
     /// Runs until one of the two is cancelled; a batch that is under way is dropped then, which every store can take.
@@ -88,14 +99,17 @@ impl Purger {
         let mut wait = self.every;
         loop {
             // Processes that were started together come one after the other.
-            let confirmed = tokio::select! {
-                () = self.confirmed.notified() => true,
-                () = sleep(wait.mul_f32(0.5 + fastrand::f32())) => false,
-            };
+            tokio::select! {
+                () = self.confirmed.notified() => self.is_confirmed = true,
+                () = sleep(wait.mul_f32(0.5 + fastrand::f32())) => {}
+            }
             let start = Instant::now();
             // A store that panics costs one pass, not the task.
-            let pass = AssertUnwindSafe(self.pass(start, confirmed)).catch_unwind().await;
+            let pass = AssertUnwindSafe(self.pass(start)).catch_unwind().await;
             let more = matches!(&pass, Ok(Ok(Some(pass))) if pass.more);
+            if !matches!(pass, Ok(Ok(_))) {
+                observe::purge_refused(FAILED);
+            }
             match pass {
                 Ok(Ok(pass)) => pass.iter().for_each(|pass| report(pass, start.elapsed())),
                 Ok(Err(error)) => {
@@ -110,10 +124,10 @@ impl Purger {
     }
 
     /// Until nothing is left to remove, but no longer than until the next look at the clock is due. `None` if refused.
-    async fn pass(&mut self, start: Instant, confirmed: bool) -> Result<Option<Pass>, StoreError> {
+    async fn pass(&mut self, start: Instant) -> Result<Option<Pass>, StoreError> {
         let due = self.ask(self.store.due()).await?;
-        match self.trust.look(&due, start, confirmed) {
-            Verdict::Trusted => {}
+        match self.trust.look(&due, start, self.is_confirmed) {
+            Verdict::Trusted => self.is_confirmed = false,
             Verdict::Refused { refusal, tell: due } => {
                 observe::purge_refused(refusal.reason());
                 if due {
@@ -122,11 +136,21 @@ impl Purger {
                 return Ok(None);
             }
         }
+        // At its first look a process knows only by the last purge how far others came. After a long pause it begins with
+        // what ends from now on: the rest goes with its records.
+        let before = if due.since_purge <= trust::JUMP { due.since_purge } else { Duration::ZERO };
+        let stripped = *self.stripped.get_or_insert(start.checked_sub(before).unwrap_or(start));
         let until = start + self.every.max(PAUSE);
         let mut pass = Pass::default();
         loop {
             let sent = Instant::now();
-            let purged = self.ask(self.store.purge(BATCH)).await?;
+            let purge = Purge { limit: self.batch, within: self.trust.within(sent) };
+            let purged =
+                self.ask(self.store.purge(&purge)).await.inspect_err(|_| self.batch = (purge.limit / 2).max(1))?;
+            if purged.refused {
+                break; // the next look says why
+            }
+            self.batch = purge.limit.saturating_mul(2).min(BATCH);
             self.trust.purged(sent);
             pass.records += u64::from(purged.records);
             if !purged.more {
@@ -138,13 +162,7 @@ impl Purger {
             }
             sleep(PAUSE).await;
         }
-        // At its first look a process knows only by the last purge how far others came. After a long pause it begins with
-        // what ends from now on: the rest goes with its records.
-        let back = match self.stripped {
-            Some(stripped) => start.saturating_duration_since(stripped) + SLACK,
-            None if due.since_purge <= trust::JUMP => due.since_purge + SLACK,
-            None => SLACK,
-        };
+        let back = start.saturating_duration_since(stripped) + SLACK;
         pass.more = !self.strip(back, until, &mut pass).await?;
         if !pass.more {
             self.stripped = Some(start);

@@ -18,6 +18,7 @@ mod words;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use self::error::Chain;
 pub use self::memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresStore;
@@ -26,7 +27,7 @@ pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
-    purge::{Due, Mark, Purged, Strip, Stripped},
+    purge::{Due, Mark, Purge, Purged, Strip, Stripped},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -105,16 +106,19 @@ pub trait Store: Send + Sync + 'static {
     /// *Atomicity:* none needed; writes nothing.
     async fn due(&self) -> Result<Due, StoreError>;
 
-    /// Removes at most `limit` records that are `Done`, `Rejected` or `Released` and whose `guard_until` has passed more
+    /// Removes at most [`limit`](Purge::limit) records that are `Done`, `Rejected` or `Released` and whose `guard_until` has passed more
     /// than a minute ago, each with its answer and its links, and notes the time for [`due`](Self::due). What an operator
     /// decided stays written down. No other state is ever touched, however old; also not one of a newer version.
+    ///
+    /// Removes and notes nothing where the last purge is longer ago than [`within`](Purge::within): the note must be
+    /// compared at the instant by which the records are.
     ///
     /// *Atomicity:* state and `guard_until` are compared again under whatever makes a claim one step, so a record that is
     /// claimed meanwhile stays; a record and its answer go together. It may leave out what is locked, and need not be one
     /// step for all of its records. Many processes may purge at once.
     ///
     /// *Errors:* whether it happened is unknown; send it again.
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError>;
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError>;
 
     /// Drops the answers of records that are `Done`, whose replay window is over and that still refuse late retries; the
     /// records stay. Looks at `limit` records at most, in the order of `guard_until`, and stops early where there is
@@ -160,8 +164,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     async fn due(&self) -> Result<Due, StoreError> {
         (**self).due().await
     }
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        (**self).purge(limit).await
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        (**self).purge(purge).await
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         (**self).strip(strip).await

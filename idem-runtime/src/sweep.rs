@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    key::RecordId,
     observe::Observer,
     store::{Doubts, Store},
 };
@@ -25,7 +26,7 @@ pub(crate) struct Sweeper {
 impl Sweeper {
     /// Runs until `stop`.
     pub(crate) async fn run(self) {
-        let (mut known, mut failing, mut pause) = (HashMap::new(), false, self.every);
+        let (mut known, mut failing, mut pause) = (Known::new(), false, self.every);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -53,18 +54,23 @@ impl Sweeper {
     }
 }
 
-/// Says what is new since the last look; gives what to compare the next one with.
-fn tell(known: &HashMap<String, u64>, doubts: &[Doubts]) -> HashMap<String, u64> {
-    for Doubts { op, count, oldest } in doubts {
-        if *count > known.get(op).copied().unwrap_or(0) {
+/// Per operation, how many there were and which was the oldest.
+type Known = HashMap<String, (u64, RecordId)>;
+
+/// Says what is new since the last look: more of them, or another that is the oldest, since the one before was settled.
+/// Gives what to compare the next look with.
+fn tell(known: &Known, doubts: &[Doubts]) -> Known {
+    for Doubts { op, count, oldest, record } in doubts {
+        let is_old = known.get(op).is_some_and(|(before, same)| count <= before && record == same);
+        if !is_old {
             let oldest = oldest.as_secs();
-            tracing::warn!(target: "idem::sweep", op, count, oldest_seconds = oldest, "operations are in doubt: whether they took effect is not known; they wait for `Runtime::resolve`");
+            tracing::warn!(target: "idem::sweep", op, count, oldest_seconds = oldest, %record, "operations are in doubt: whether they took effect is not known; they wait for `Runtime::resolve`");
         }
     }
-    for (op, count) in known {
+    for (op, (count, _)) in known {
         if !doubts.iter().any(|doubts| doubts.op == *op) {
             tracing::info!(target: "idem::sweep", op, count, "no operation is in doubt any more");
         }
     }
-    doubts.iter().map(|doubts| (doubts.op.clone(), doubts.count)).collect()
+    doubts.iter().map(|doubts| (doubts.op.clone(), (doubts.count, doubts.record))).collect()
 }

@@ -194,7 +194,7 @@ impl Store for Unreachable {
     async fn due(&self) -> Result<idem_runtime::store::Due, StoreError> {
         unreachable!()
     }
-    async fn purge(&self, _: u32) -> Result<idem_runtime::store::Purged, StoreError> {
+    async fn purge(&self, _: &idem_runtime::store::Purge) -> Result<idem_runtime::store::Purged, StoreError> {
         unreachable!()
     }
     async fn strip(&self, _: &idem_runtime::store::Strip) -> Result<idem_runtime::store::Stripped, StoreError> {

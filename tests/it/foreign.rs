@@ -107,8 +107,10 @@ async fn clause_05_in_doubt_and_expired_too() {
 /// A deploy changed the payload rule, or a newer version its algorithm: then payloads are not compared, scopes are.
 #[tokio::test]
 async fn clause_05_whatever_the_algorithm() {
-    for change in ["fp_alg = 16384 | 7", "fp_alg = 16384 | 99, fp = cast(substr(fp, 1, 16) || zeroblob(16) as blob)"] {
+    for other_payload in [false, true] {
         let shop = Shop::open(router()).await;
+        let fp = if other_payload { shop.place.joined("substr(fp, 1, 16)", &[0; 16]) } else { "fp".to_owned() };
+        let change = format!("fp_alg = 16384 | 99, fp = {fp}");
         let first = seen(send(&shop, "acme", "/charge", &json!({})).await).await;
         shop.sql(&format!("update idem_key set {change}")).await;
         assert_eq!(send(&shop, "globex", "/charge", &json!({})).await.status(), 422, "{change}");

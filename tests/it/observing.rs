@@ -154,7 +154,8 @@ async fn case_104_what_was_answered_instead_is_counted_once() {
     on.shop.store.down();
     on.posted("charge", "k4", json!({}), "store_unavailable").await;
     on.shop.store.heal();
-    on.shop.sql("update idem_response set headers = x'01'").await;
+    let damaged = on.shop.place.bytes(&[1]);
+    on.shop.sql(&format!("update idem_response set headers = {damaged}")).await;
     on.posted("charge", "k1", json!({}), "store_unreadable").await;
     on.shop.runtime.start_draining();
     on.posted("charge", "k5", json!({}), "draining").await;
@@ -249,7 +250,8 @@ async fn case_104_a_function_s_call_is_counted_once() {
     let panics = std::panic::AssertUnwindSafe(job(&on.shop.runtime, "j4", Job::Panic)).catch_unwind();
     assert!(panics.await.is_err());
     on.assert_counted("job", "panicked");
-    on.shop.sql("update idem_response set body = x'7b'").await;
+    let damaged = on.shop.place.bytes(b"{");
+    on.shop.sql(&format!("update idem_response set body = {damaged}")).await;
     run("j1", Job::Succeed, "result_unavailable").await;
     let hangs = tokio::time::timeout(Duration::from_secs(1), job(&on.shop.runtime, "j5", Job::Hang));
     assert!(hangs.await.is_err());

@@ -13,7 +13,10 @@ use axum::{
     routing::{get, post},
 };
 use bytes::Bytes;
-use idem_runtime::{Audit, Error, RecordId, Replaying, Resolution, Runtime, idempotent};
+use idem_runtime::{
+    Audit, Error, RecordId, Replaying, Resolution, Runtime, idempotent,
+    store::{Link, Store},
+};
 use serde_json::{Value, json};
 
 use crate::support::{App, Fault, Shop, Tenant, Verb, eventually, handler, problem, seen};
@@ -207,7 +210,9 @@ async fn clause_28_a_result_that_was_not_retained_says_what_is_known() {
     send(&shop, "/exports", &json!({})).await;
     let record = shop.record("operations.export", "k1").await;
     let place = place(&shop, "operations.export").await;
-    shop.sql("insert into idem_link (provider, id, kid, epoch, attempt, at) select 'stripe', 'ch_1', kid, 0, attempt, 0 from idem_key").await;
+    let (provider, id) = ("stripe".to_owned(), "ch_1".to_owned());
+    let link = Link { record: record.id, epoch: record.epoch, attempt: record.attempt, provider, id };
+    shop.store.link(&[link]).await.unwrap();
     let told = problem(fetch(&shop, "acme", &place).await).await;
     assert_eq!((told.status, told.slug.as_str()), (410, "idempotency-result-unavailable"));
     assert_eq!(told.body["original_status"], 201);

@@ -10,7 +10,7 @@ const GRACE: Duration = Duration::from_secs(60);
 const ALL: u32 = 1_000;
 
 async fn purge(store: &dyn Store, limit: u32) -> Purged {
-    store.purge(limit).await.unwrap()
+    store.purge(&Purge::at_any_time(limit)).await.unwrap()
 }
 
 /// Until nothing is due, as a store may remove less than it was asked to.
@@ -83,9 +83,9 @@ pub async fn a_purge_removes_at_most_its_limit(store: &dyn Store, clock: &dyn Cl
         run(store, key, Outcome::Done(reply("x"))).await;
     }
     clock.pass(GUARD * 2).await;
-    assert_eq!(purge(store, 2).await, Purged { records: 2, more: true });
-    assert_eq!(purge(store, 2).await, Purged { records: 2, more: true });
-    assert_eq!(purge(store, 2).await, Purged { records: 1, more: false });
+    assert_eq!(purge(store, 2).await, Purged { records: 2, more: true, refused: false });
+    assert_eq!(purge(store, 2).await, Purged { records: 2, more: true, refused: false });
+    assert_eq!(purge(store, 2).await, Purged { records: 1, more: false, refused: false });
 }
 
 /// A purged key begins a new life in which nothing of the old one is left, and the old owner can write no more; catches
@@ -202,4 +202,20 @@ pub async fn a_record_that_is_claimed_again_survives_a_purge(store: &dyn Store, 
         }
         found!(retry(store, &key(0)).await, Claimed::Found(Found::Replay(replay)) if replay.response == reply("y"));
     }
+}
+
+/// A purge whose clock went further than its caller allows removes nothing and does not count as one; catches a store that
+/// looks at its clock only when it is asked what is due.
+pub async fn a_purge_after_too_long_removes_nothing(store: &dyn Store, clock: &dyn Clock) {
+    run(store, "a", Outcome::Done(reply("x"))).await;
+    purge_all(store).await;
+    clock.pass(GUARD + GRACE * 2).await;
+    for _ in 0..2 {
+        let purged = store.purge(&Purge { limit: ALL, within: GUARD }).await.unwrap();
+        assert_eq!(purged, Purged { refused: true, ..Purged::default() });
+    }
+    assert!(is_there(store, "a").await);
+    let purged = store.purge(&Purge { limit: ALL, within: GUARD + GRACE * 4 }).await.unwrap();
+    assert_eq!((purged.records, purged.refused), (1, false));
+    assert!(!store.purge(&Purge { limit: ALL, within: GRACE }).await.unwrap().refused, "it was a moment ago");
 }

@@ -105,7 +105,7 @@ pub(crate) fn is_in_flight(claimed: &Claimed) -> bool {
 
 /// A look for doubts that has come up to the present.
 pub(crate) async fn survey(store: &dyn Store) -> Vec<Doubts> {
-    for _ in 0..100 {
+    for _ in 0..1000 {
         let survey = store.survey().await.unwrap();
         if !survey.behind {
             return survey.doubts;

@@ -204,6 +204,7 @@ pub async fn doubts_are_counted_by_operation(store: &dyn Store, clock: &dyn Cloc
     clock.pass(SECOND * 5).await;
     found!(&*survey(store).await, [doubts] if counted(doubts, 1, SECOND * 5..SECOND * 15));
     clock.pass(LEASE).await;
+    found!(&*survey(store).await, [doubts] if doubts.record == record("reported"));
     found!(&*survey(store).await, [doubts] if counted(doubts, 2, LEASE + SECOND * 5..LEASE + SECOND * 20));
     for (key, left) in [("reported", 1), ("lost", 0)] {
         let seen = find(store, key).await.fence;

@@ -8,7 +8,7 @@ use std::{iter, time::Duration};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
 
 use super::Ending;
-use crate::store::Doubts;
+use crate::{purge, store::Doubts};
 
 /// What is known of a metric beside its values.
 pub(super) struct Metric {
@@ -116,7 +116,7 @@ impl Meters {
         let ending = |ending: Ending| {
             Key::from_parts(REQUESTS.name, vec![by_op(op), Label::from_static_parts("outcome", ending.as_str())])
         };
-        Self {
+        let meters = Self {
             op,
             requests: Ending::ALL.map(ending),
             claim: key(&CLAIM),
@@ -127,7 +127,15 @@ impl Meters {
             unprotected: key(&UNPROTECTED),
             unknown_fingerprint: key(&UNKNOWN_FINGERPRINT),
             replay_heavy: key(&REPLAY_HEAVY),
-        }
+        };
+        meters.begin_at_zero();
+        meters
+    }
+
+    /// A counter that is first seen at 1 has not risen for whoever watches it, so the first of its kind would wake nobody.
+    fn begin_at_zero(&self) {
+        let others = [&self.fenced, &self.unprotected, &self.unknown_fingerprint, &self.replay_heavy];
+        self.requests.iter().chain(others).for_each(|key| count(key, 0));
     }
 
     pub(super) fn ended(&self, ending: Ending) {
@@ -192,7 +200,7 @@ const OTHERS: &str = "(other)";
 /// one, since what a store holds is no bound for a label.
 pub(super) fn doubts(ours: impl Iterator<Item = &'static str>, found: &[Doubts]) {
     let mut all: Vec<_> = ours.chain(iter::once(OTHERS)).map(|op| (op, 0, Duration::ZERO)).collect();
-    for Doubts { op, count, oldest } in found {
+    for Doubts { op, count, oldest, .. } in found {
         let place = all.iter().position(|(known, ..)| known == op).unwrap_or(all.len() - 1);
         let (_, sum, age) = &mut all[place];
         (*sum, *age) = (*sum + count, (*age).max(*oldest));
@@ -210,8 +218,17 @@ pub(crate) fn purged(records: u64, answers: u64, took: Duration) {
     measure(&Key::from_static_name(PURGE.name), took);
 }
 
-/// A purge that did not start. `reason` is one of a few fixed words.
+/// A purge that removed nothing. `reason` is one of [`purge::REASONS`].
 pub(crate) fn purge_refused(reason: &'static str) {
-    let reason = Label::from_static_parts("reason", reason);
-    count(&Key::from_parts(PURGE_REFUSALS.name, vec![reason]), 1);
+    count(&purge_refusals(reason), 1);
+}
+
+fn purge_refusals(reason: &'static str) -> Key {
+    Key::from_parts(PURGE_REFUSALS.name, vec![Label::from_static_parts("reason", reason)])
+}
+
+/// As [`Meters::begin_at_zero`], for what is of no operation.
+pub(super) fn begin_at_zero() {
+    [&PURGED_RECORDS, &PURGED_ANSWERS].into_iter().for_each(|metric| count(&Key::from_static_name(metric.name), 0));
+    purge::REASONS.into_iter().for_each(|reason| count(&purge_refusals(reason), 0));
 }

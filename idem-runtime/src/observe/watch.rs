@@ -33,6 +33,8 @@ struct Watched {
     meters: Arc<Meters>,
     scope: Option<u32>,
     span: Span,
+    /// Not for somebody who fetches a result.
+    counted: bool,
     ended: AtomicBool,
 }
 
@@ -43,18 +45,23 @@ impl Watch {
             outcome = Empty, replayed = Empty, record = Empty, attempt = Empty, attempts = Empty,
         );
         let scope = scope.map(Scope::short);
-        Self(Arc::new(Watched { observer, meters, scope, span, ended: AtomicBool::new(false) }))
+        Self(Arc::new(Watched { observer, meters, scope, span, counted: true, ended: AtomicBool::new(false) }))
     }
 
     /// One that has ended before it begins.
     pub(super) fn uncounted(observer: Arc<Observer>, meters: Arc<Meters>) -> Self {
         let ended = AtomicBool::new(true);
-        Self(Arc::new(Watched { observer, meters, scope: None, span: Span::none(), ended }))
+        Self(Arc::new(Watched { observer, meters, scope: None, span: Span::none(), counted: false, ended }))
     }
 
     /// What the call's work is done in, the body's included.
     pub(crate) fn span(&self) -> Span {
         self.0.span.clone()
+    }
+
+    /// It is of a call, and not of somebody who fetches a result.
+    pub(crate) fn is_of_a_call(&self) -> bool {
+        self.0.counted
     }
 
     /// The call is over.
@@ -69,7 +76,7 @@ impl Watch {
 
     /// A stored answer was taken for the call's although the payloads could not be compared.
     pub(crate) fn unknown_fingerprint(&self) {
-        if !self.0.ended.load(Ordering::Acquire) {
+        if self.0.counted {
             self.0.meters.unknown_fingerprint();
         }
     }

@@ -30,12 +30,15 @@ pub(super) enum Refusal {
     TooMuch { since_purge: Duration, records: u64, of: u64 },
 }
 
+pub(super) const CLOCK_JUMPED: &str = "clock_jumped";
+pub(super) const TOO_MUCH: &str = "too_much";
+
 impl Refusal {
     /// In a word, for a label.
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::Jumped(_) => "clock_jumped",
-            Self::TooMuch { .. } => "too_much",
+            Self::Jumped(_) => CLOCK_JUMPED,
+            Self::TooMuch { .. } => TOO_MUCH,
         }
     }
 }
@@ -45,6 +48,13 @@ impl Refusal {
 pub(super) struct Seen {
     pub(super) since_purge: Duration,
     pub(super) at: Instant,
+}
+
+impl Seen {
+    /// How long ago the last purge is, by this process's clock.
+    fn ours(&self, now: Instant) -> Duration {
+        self.since_purge.saturating_add(now.saturating_duration_since(self.at))
+    }
 }
 
 /// The rule. `last` is the last look of this process that was trusted, `standing` what was said at the one before this.
@@ -63,8 +73,7 @@ pub(super) fn refusal(due: &Due, now: Instant, last: Option<Seen>, standing: Opt
         let Due { since_purge, records, of } = *due;
         return too_much.then_some(Refusal::TooMuch { since_purge, records, of });
     };
-    let ours = last.since_purge.saturating_add(now.saturating_duration_since(last.at));
-    let ahead = due.since_purge.saturating_sub(ours);
+    let ahead = due.since_purge.saturating_sub(last.ours(now));
     (ahead > JUMP).then_some(Refusal::Jumped(ahead))
 }
 
@@ -106,6 +115,13 @@ impl Trust {
         }
     }
 
+    /// How long ago the last purge may be by the store's clock, for one that is sent at `now`: the look before it holds for
+    /// that moment only.
+    pub(super) fn within(&self, now: Instant) -> Duration {
+        let ours = self.last.map_or(Duration::ZERO, |last| last.ours(now));
+        ours.saturating_add(JUMP)
+    }
+
     /// A purge that was sent at `now` noted its time.
     pub(super) fn purged(&mut self, now: Instant) {
         self.last = Some(Seen { since_purge: Duration::ZERO, at: now });
@@ -136,6 +152,16 @@ mod tests {
         let late = MINUTE + HOUR + Duration::from_millis(1);
         assert_eq!(running(&due(late, 5, 5)), Some(Refusal::Jumped(HOUR + Duration::from_millis(1))));
         assert_eq!(running(&due(25 * HOUR, 0, 5)), Some(Refusal::Jumped(25 * HOUR - MINUTE)), "nor with nothing to do");
+    }
+
+    #[test]
+    fn clause_24_a_look_holds_for_its_moment_and_each_batch_for_its_own() {
+        let (mut trust, start) = (Trust::default(), Instant::now());
+        assert_eq!(trust.within(start), HOUR, "without a look, what a first look would take");
+        trust.look(&due(3 * HOUR, 5, 5_000), start, false);
+        assert_eq!(trust.within(start + MINUTE), 4 * HOUR + MINUTE);
+        trust.purged(start + MINUTE);
+        assert_eq!(trust.within(start + MINUTE * 2), HOUR + MINUTE);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::http::HttpConfig;
 use crate::{
     operation::{ClientErrors, InFlight, Operation, registered},
     operations::OperationInfo,
-    store::Store,
+    store::{Chain, Store},
 };
 
 /// The longest replay window, and with it the longest duration anywhere.
@@ -185,8 +185,10 @@ impl Builder {
     /// - at the first look of a process, the last purge is more than an hour ago, and more than 1,000 records and more than
     ///   a fifth of all would go.
     ///
-    /// That stands until [`Runtime::confirm_purge`], here or in another process, or until the clock is right again. A
-    /// clock that jumps just after such a look, while records are being removed, is noticed only by the next one.
+    /// That stands until [`Runtime::confirm_purge`], here or in another process, or until the clock is right again. Each
+    /// batch compares the store's clock once more. What no process can tell is a jump of less than an hour, or, at its first
+    /// look, one that makes little look over. A machine that was suspended for more than an hour looks like a clock that
+    /// jumped.
     pub fn purge_every(mut self, every: Duration) -> Self {
         self.config.purge_every = every;
         self
@@ -234,6 +236,7 @@ impl Builder {
         check(config.purge_every > MAX_TTL, "`purge_every` must be at most 3650 days");
         let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);
         check(wait_too_long, "`in_flight` must wait at most 3650 days");
+        check(config.sweep_every > MAX_TTL, "`sweep_every` must be at most 3650 days; zero is never");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
         #[cfg(feature = "axum")]
         check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
@@ -325,20 +328,5 @@ pub struct Fault(String);
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// An error with all its sources, in one line.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! How a store fails.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, fmt};
 
-/// A store failed. Keeps its source.
-#[derive(Debug, thiserror::Error)]
+/// A store failed. Keeps its source. Its `Debug` is its `Display` with all sources: `main` shows that.
+#[derive(thiserror::Error)]
 #[error("{kind}")]
 #[non_exhaustive]
 pub struct StoreError {
@@ -38,5 +38,26 @@ impl StoreError {
     /// [`StoreErrorKind::Unavailable`].
     pub fn unavailable(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(StoreErrorKind::Unavailable, source)
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Chain(self))
+    }
+}
+
+/// An error with all its sources, in one line.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn StdError);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
     }
 }

@@ -12,8 +12,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Doubts, Due, Fence, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed,
-    Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
+    Audit, Claim, Claimed, Doubts, Due, Fence, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal,
+    Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -145,12 +145,14 @@ impl Held {
 
     pub(super) fn survey(&self, now: Millis) -> Survey {
         let mut doubts: BTreeMap<&str, Doubts> = BTreeMap::new();
-        for Kept { row, op, .. } in self.records.values() {
+        for (record, Kept { row, op, .. }) in &self.records {
             let Some(age) = row.doubtful_for(now) else { continue };
-            let of_op =
-                doubts.entry(op).or_insert_with(|| Doubts { op: (*op).into(), count: 0, oldest: Duration::ZERO });
+            let new = Doubts { op: (*op).into(), count: 0, oldest: age, record: *record };
+            let of_op = doubts.entry(op).or_insert(new);
             of_op.count += 1;
-            of_op.oldest = of_op.oldest.max(age);
+            if age > of_op.oldest {
+                (of_op.oldest, of_op.record) = (age, *record);
+            }
         }
         Survey { doubts: doubts.into_values().collect(), behind: false }
     }
@@ -221,9 +223,9 @@ impl Store for MemoryStore {
         Ok(held.due(now))
     }
 
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
         let (mut held, now) = self.lock();
-        Ok(held.purge(limit, now))
+        Ok(held.purge(purge, now))
     }
 
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {

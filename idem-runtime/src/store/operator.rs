@@ -85,6 +85,8 @@ pub struct Doubts {
     pub count: u64,
     /// How long the oldest has been in doubt: since the report of its run, or the end of its lease.
     pub oldest: Duration,
+    /// The oldest, for a log line: its process may have died without one.
+    pub record: RecordId,
 }
 
 /// One record, as operators see it. Never contains the key; its `Debug` leaves the scope out.

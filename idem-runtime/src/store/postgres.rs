@@ -25,7 +25,7 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed, Resolve, Store,
+    Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal, Renewed, Resolve, Store,
     StoreError, Strip, Stripped, Survey,
 };
 use crate::key::RecordId;
@@ -38,7 +38,7 @@ use crate::key::RecordId;
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
 /// | connections | a pool of its own, 4 by default and opened when first needed, and one more to purge; clones share them |
-/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them) |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them, and for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It does not take connections from your pool, so that the bodies that hold those never keep a completion waiting.
@@ -81,7 +81,7 @@ impl PostgresStore {
         }
     }
 
-    /// How many connections it opens at most; at least 1. Clones made before keep theirs.
+    /// How many connections it opens at most, beside the one for purges; at least 1. Clones made before keep theirs.
     #[must_use]
     pub fn with_connections(self, connections: u32) -> Self {
         Self { connections: connections.max(1), verbs: Arc::default(), ..self }
@@ -194,8 +194,8 @@ impl Store for PostgresStore {
         self.verbs().due().await
     }
 
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        self.verbs().purge(limit).await
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.verbs().purge(purge).await
     }
 
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {

@@ -21,6 +21,24 @@ pub struct Due {
     pub of: u64,
 }
 
+/// What a purge may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Purge {
+    /// How many records to remove, at most.
+    pub limit: u32,
+    /// The last purge must have been no longer ago than this, by the store's clock. Else that clock went further than the
+    /// caller's, and nothing is removed.
+    pub within: Duration,
+}
+
+impl Purge {
+    /// Whatever the clock says.
+    #[must_use]
+    pub fn at_any_time(limit: u32) -> Self {
+        Self { limit, within: Duration::MAX }
+    }
+}
+
 /// What one purge removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purged {
@@ -28,6 +46,8 @@ pub struct Purged {
     pub records: u32,
     /// There may be more to remove.
     pub more: bool,
+    /// Nothing was removed and nothing noted, because the last purge is longer ago than it may be.
+    pub refused: bool,
 }
 
 /// Which answers to look for: those of records whose `guard_until` lies between `late - back` and `late` from now.

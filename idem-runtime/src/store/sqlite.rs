@@ -21,8 +21,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Record, Renewal, Renewed, Resolve,
-    Store, StoreError, Strip, Stripped, Survey, row::Millis,
+    Attempt, Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal, Renewed,
+    Resolve, Store, StoreError, Strip, Stripped, Survey, row::Millis,
 };
 use crate::key::RecordId;
 
@@ -241,8 +241,9 @@ impl Store for SqliteStore {
         purge::due(&mut reader).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        self.write(move |tx, now| Box::pin(purge::purge(tx, limit, now))).await
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        let purge = *purge;
+        self.write(move |tx, now| Box::pin(async move { purge::purge(tx, &purge, now).await })).await
     }
 
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {

@@ -95,8 +95,8 @@ mod wrapped {
         async fn due(&self) -> Result<Due, StoreError> {
             self.0.due().await
         }
-        async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-            self.0.purge(limit).await
+        async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+            self.0.purge(purge).await
         }
         async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
             self.0.strip(strip).await

@@ -9,8 +9,8 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purged, Renewal, Renewed, Resolve, Store, StoreError,
-        Strip, Stripped, Survey,
+        Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Renewal, Renewed, Resolve, Store,
+        StoreError, Strip, Stripped, Survey,
     },
 };
 
@@ -179,8 +179,8 @@ impl Store for Faulty {
     async fn due(&self) -> Result<Due, StoreError> {
         self.go(Verb::Purge, self.inner.due()).await
     }
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        self.go(Verb::Purge, self.inner.purge(limit)).await
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        self.go(Verb::Purge, self.inner.purge(purge)).await
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         self.go(Verb::Purge, self.inner.strip(strip)).await

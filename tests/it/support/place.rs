@@ -249,6 +249,12 @@ impl Place {
         if self.backend == Backend::Sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") }
     }
 
+    /// An expression of bytes and more bytes, as SQL.
+    pub(crate) fn joined(&self, first: &str, then: &[u8]) -> String {
+        let both = format!("{first} || {}", self.bytes(then));
+        if self.backend == Backend::Sqlite { format!("cast({both} as blob)") } else { both }
+    }
+
     /// One connection, which is none of the store's.
     pub(crate) async fn database(&self) -> &AnyPool {
         let connect = async || {

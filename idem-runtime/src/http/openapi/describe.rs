@@ -19,7 +19,7 @@ use crate::{
         problem::{ALL, retry_after, row},
         reply::{REPLAYED, STATUS},
     },
-    operations::{InFlight, KeyFormat, KeyRule, OperationInfo, PayloadRule},
+    operations::{ForeignScope, InFlight, KeyFormat, KeyRule, OperationInfo, PayloadRule},
 };
 
 const EXTENSION: &str = "x-idempotency";
@@ -115,7 +115,9 @@ impl<'a> Description<'a> {
     fn may_answer(&self, kind: ErrorKind) -> bool {
         match kind {
             ErrorKind::MissingKey => matches!(self.info.key, KeyRule::Header { required: true, .. }),
-            ErrorKind::Mismatch => self.info.payload != PayloadRule::None,
+            ErrorKind::Mismatch => {
+                self.info.payload != PayloadRule::None || self.info.foreign_scope == ForeignScope::Reject
+            }
             ErrorKind::Expired => self.info.refuse_late > self.info.ttl,
             ErrorKind::TimedOut => self.info.timeout.is_some(),
             ErrorKind::ReplayForbidden => self.config.authorize_replay.is_some(),

@@ -1,7 +1,7 @@
 //! Removing what is over.
 
 use super::{Held, Kept};
-use crate::store::{Due, Mark, Purged, Strip, Stripped, row::Millis};
+use crate::store::{Due, Mark, Purge, Purged, Strip, Stripped, row::Millis};
 
 impl Held {
     pub(in crate::store) fn due(&self, now: Millis) -> Due {
@@ -9,9 +9,12 @@ impl Held {
         Due { since_purge: now.since(self.purged_at), records, of: self.records.len() as u64 }
     }
 
-    pub(in crate::store) fn purge(&mut self, limit: u32, now: Millis) -> Purged {
+    pub(in crate::store) fn purge(&mut self, purge: &Purge, now: Millis) -> Purged {
+        if now.since(self.purged_at) > purge.within {
+            return Purged { refused: true, ..Purged::default() };
+        }
         self.purged_at = now;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = usize::try_from(purge.limit).unwrap_or(usize::MAX);
         let over: Vec<_> = self
             .records
             .iter()
@@ -23,7 +26,8 @@ impl Held {
             self.records.remove(record);
             self.links.remove(record);
         }
-        Purged { records: u32::try_from(over.len()).unwrap_or(u32::MAX), more: over.len() == limit }
+        let records = u32::try_from(over.len()).unwrap_or(u32::MAX);
+        Purged { records, more: over.len() == limit, refused: false }
     }
 
     pub(in crate::store) fn strip(&mut self, strip: &Strip, now: Millis) -> Stripped {

@@ -5,8 +5,22 @@ use crate::store::{StoreError, StoreErrorKind, driver};
 
 /// For `map_err`.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
+    if code(&error) == NOT_PERMITTED {
+        return StoreError::new(StoreErrorKind::Setup, NotPermitted(error));
+    }
     driver::failed(error, |error| kind_of(&code(error)))
 }
+
+const NOT_PERMITTED: &str = "42501";
+
+/// Says what to do, before what the server says.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this role lacks a right: `migrate` needs `create` on the database, or a schema that is the role's own (`create schema \
+     idem authorization ROLE`); all else needs `usage` on the schema and its sequence, and `select, insert, update, delete` \
+     on its tables"
+)]
+struct NotPermitted(#[source] sqlx::Error);
 
 /// By the class of a SQLSTATE: its first two characters.
 fn kind_of(code: &str) -> StoreErrorKind {

@@ -1,4 +1,4 @@
-//! Removing what is over: statements and verbs, on a connection of their own, so that claims never wait for one.
+//! Removing what is over: statements and verbs, on a connection of their own, for which no claim waits.
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     key::RecordId,
-    store::{Due, Mark, Purged, StoreError, Strip, Stripped, row::Millis},
+    store::{Due, Mark, Purge, Purged, StoreError, Strip, Stripped, row::Millis},
 };
 
-/// Where `due` stops counting, and up to where it counts all records instead of taking the server's estimate.
-const COUNTED: (i64, i64) = (2_000_000, 50_000);
+/// From so much that is due on it also says of how many, and where it stops counting. Up to there it counts all records
+/// instead of taking the server's estimate.
+const COUNTED: (i64, i64) = (1_000, 50_000);
 
 /// The statements of this module, of one schema.
 #[derive(Debug)]
@@ -33,23 +34,30 @@ impl Statements {
     }
 }
 
-/// The server's estimate is -1 where it has never looked.
+/// Of how many is not counted where little is due. The server's estimate is -1 where it has never looked.
 const DUE: &str = "
-select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since,
-       (select count(*) from (
-          select from {schema}.idem_key k
-           where k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4) limit $1::int8) d) as due,
-       greatest((select c.reltuples::int8 from pg_catalog.pg_class c where c.oid = '{schema}.idem_key'::regclass),
-                (select count(*) from (select from {schema}.idem_key limit $2::int8) k)) as of
-  from {schema}.idem_meta m where m.id = 1";
+with due as materialized (
+  select count(*) as records from (
+    select from {schema}.idem_key k
+     where k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4) limit $2::int8) d
+)
+select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since, due.records as due,
+       case when due.records <= $1::int8 then due.records
+            else greatest((select c.reltuples::int8 from pg_catalog.pg_class c where c.oid = '{schema}.idem_key'::regclass),
+                          (select count(*) from (select from {schema}.idem_key limit $2::int8) k)) end as of
+  from {schema}.idem_meta m, due where m.id = 1";
 
 /// Removes what is over. `over` locks the latest version of each record and decides again on it; what somebody else holds
 /// is left to the next time, and so is the note of the time, which many processes write: nothing here waits for a record.
-/// No answer appears under a record meanwhile, since whoever writes one locks the record first.
+/// No answer appears under a record meanwhile, since whoever writes one locks the record first. `$2` is how long ago the
+/// last purge may have been, in milliseconds, by the one instant of this statement.
 const PURGE: &str = "
-with over as materialized (
+with trusted as materialized (
+  select {now} - m.purged_at <= $2::int8 * interval '1 millisecond' as yes from {schema}.idem_meta m where m.id = 1
+),
+over as materialized (
   select k.kid from {schema}.idem_key k
-   where k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4)
+   where (select t.yes from trusted t) and k.guard_until < {now} - interval '1 minute' and k.state in (2, 3, 4)
    order by k.guard_until limit $1::int8 for update of k skip locked
 ),
 gone as (
@@ -63,9 +71,10 @@ links as (
 ),
 noted as (
   update {schema}.idem_meta m set purged_at = {now}
-   where m.id = (select n.id from {schema}.idem_meta n where n.id = 1 for update skip locked)
+   where (select t.yes from trusted t)
+     and m.id = (select n.id from {schema}.idem_meta n where n.id = 1 for update skip locked)
 )
-select count(*) as records from gone";
+select (select count(*) from gone) as records, not t.yes as refused from trusted t";
 
 /// Drops answers that are not due any more. `$1` is `late`, `$2` is `back`, `$3` and `$4` are the mark, in microseconds.
 const STRIP: &str = "
@@ -100,14 +109,16 @@ impl Verbs {
         let row = rows.first().ok_or_else(|| corrupt("`idem_meta` is empty"))?;
         let (since, due, of) = (column(row, "since")?, column::<i64>(row, "due")?, column(row, "of")?);
         let of = i64::max(due, of);
-        let records = if due < COUNTED.0 { due } else { of };
+        let records = if due < COUNTED.1 { due } else { of };
         Ok(Due { since_purge: Millis(since).since(Millis(0)), records: records.unsigned_abs(), of: of.unsigned_abs() })
     }
 
-    pub(super) async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        let rows = self.purging.rows(&self.statements.purging.purge, &[Arg::Long(limit.into())]).await?;
-        let records = count(rows.first().ok_or_else(contradiction)?, "records")?;
-        Ok(Purged { records, more: records >= limit })
+    pub(super) async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        let args = [Arg::Long(purge.limit.into()), Arg::Long(millis(purge.within))];
+        let rows = self.purging.rows(&self.statements.purging.purge, &args).await?;
+        let row = rows.first().ok_or_else(contradiction)?;
+        let (records, refused) = (count(row, "records")?, column::<bool>(row, "refused")?);
+        Ok(Purged { records, more: !refused && records >= purge.limit, refused })
     }
 
     pub(super) async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
@@ -142,6 +153,6 @@ impl Statements {
     pub(super) fn tried(&self) -> [(&Statement, Vec<Arg<'static>>); 3] {
         let strip = vec![Arg::Long(1_000), Arg::Long(1_000), Arg::Long(0), Arg::Uuid(Uuid::nil()), Arg::Long(100)];
         let due = vec![Arg::Long(COUNTED.0), Arg::Long(COUNTED.1)];
-        [(&self.due, due), (&self.purge, vec![Arg::Long(100)]), (&self.strip, strip)]
+        [(&self.due, due), (&self.purge, vec![Arg::Long(100), Arg::Long(60_000)]), (&self.strip, strip)]
     }
 }

@@ -6,13 +6,20 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 
-use super::{error::corrupt, record::column, verbs::Verbs};
-use crate::store::{Doubts, StoreError, Survey};
+use super::{
+    error::corrupt,
+    record::{self, column},
+    verbs::Verbs,
+};
+use crate::{
+    key::RecordId,
+    store::{Doubts, StoreError, Survey},
+};
 
 /// Notes what is open among the records that were claimed since the last time, and strikes what is settled.
 ///
 /// One process at a time, and not more often than needed: `m` is empty if another one is at it, and its row is written
-/// only if there is news or five seconds have passed. The look goes up to a second before now, ten minutes at a time, so
+/// only if there is news or five seconds have passed. The look goes up to a second before now, a minute at a time, so
 /// that it takes no longer after a weekend. A claim that was slow to commit, or a clock that was set back, may put a
 /// record behind the mark; so twice a minute, and whenever the clock stands before the mark, the two minutes before are
 /// looked through again.
@@ -21,7 +28,7 @@ with m as materialized (
   select noted_until, looked_back from {schema}.idem_meta where id = 1 for update skip locked
 ),
 w as materialized (
-  select m.noted_until, least(m.noted_until + interval '10 minutes', {now} - interval '1 second') as until,
+  select m.noted_until, least(m.noted_until + interval '1 minute', {now} - interval '1 second') as until,
          {now} - m.looked_back not between interval '0' and interval '30 seconds' or m.noted_until > {now} as back
     from m
 ),
@@ -50,7 +57,7 @@ select exists (select from w where w.until < {now} - interval '1 second') as beh
 
 /// What is in doubt, by operation.
 pub(super) const DOUBTS: &str = "
-select k.op, count(*)::int8 as count, floor(extract(epoch from {now} - min(k.lease_until)) * 1000)::int8 as oldest
+select k.op, count(*)::int8 as count, (array_agg(k.kid order by k.lease_until))[1] as kid, floor(extract(epoch from {now} - min(k.lease_until)) * 1000)::int8 as oldest
   from {schema}.idem_open o join {schema}.idem_key k on k.kid = o.kid
  where k.state = 5 or k.state = 1 and k.lease_until <= {now}
  group by k.op order by k.op";
@@ -65,5 +72,6 @@ pub(super) async fn survey(verbs: &Verbs) -> Result<Survey, StoreError> {
 fn doubts(row: &PgRow) -> Result<Doubts, StoreError> {
     let count = u64::try_from(column::<i64>(row, "count")?).unwrap_or(0);
     let oldest = Duration::from_millis(u64::try_from(column::<i64>(row, "oldest")?).unwrap_or(0));
-    Ok(Doubts { op: column(row, "op")?, count, oldest })
+    let record = RecordId::from(record::kid(row)?.into_bytes());
+    Ok(Doubts { op: column(row, "op")?, count, oldest, record })
 }

@@ -118,7 +118,7 @@ impl Verbs {
     }
 
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| answer(&finish.outcome)).collect();
+        let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| finish.outcome.response()).collect();
         let args = [
             Arg::Uuids(finishes.iter().map(|finish| uuid(finish.record)).collect()),
             Arg::Uuids(finishes.iter().map(|finish| attempt(finish.attempt)).collect()),
@@ -227,13 +227,6 @@ fn attempt(attempt: Attempt) -> Uuid {
 
 pub(super) fn millis(span: Duration) -> i64 {
     Millis(0).plus(span.min(LONGEST)).0
-}
-
-fn answer(outcome: &Outcome) -> Option<&StoredResponse> {
-    match outcome {
-        Outcome::Done(response) | Outcome::Rejected(response, _) => Some(response),
-        Outcome::Released(_) | Outcome::InDoubt(_) => None,
-    }
 }
 
 fn keep(outcome: &Outcome) -> i64 {

@@ -29,6 +29,11 @@ const NOT_IN_MEMORY: &str = "an in-memory or temporary SQLite database is lost w
 
 /// The options that [`SqliteStore::connect`](super::SqliteStore::connect) promises.
 pub(super) fn options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+    if let Some(scheme) = another_scheme(url) {
+        return Err(setup(format!(
+            "`{scheme}:` is no SQLite URL; write `sqlite://FILE`, or use the store of that database"
+        )));
+    }
     Ok(SqliteConnectOptions::from_str(url)
         .map_err(failed)?
         .create_if_missing(false) // `create` does, with a mode that keeps others out
@@ -37,6 +42,13 @@ pub(super) fn options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
         .foreign_keys(true)
         .busy_timeout(PATIENCE)
         .pragma("fullfsync", "on")) // on macOS a plain fsync leaves the data in the disk's cache; elsewhere no effect
+}
+
+/// The driver would take such a URL for the name of a file. (One letter is a drive; `file:` is refused in its own words.)
+fn another_scheme(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once(':')?;
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    (is_scheme && !["sqlite", "file"].contains(&scheme)).then_some(scheme)
 }
 
 /// Creates the file if it is missing, readable by its owner only: it holds answers. An empty file is a valid, empty
@@ -49,8 +61,15 @@ pub(super) fn create(file: &Path) -> Result<(), StoreError> {
     match open.open(file) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(StoreError::unavailable(error)),
+        Err(error) => Err(StoreError::unavailable(CannotCreate { file: file.into(), source: error })),
     }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` cannot be created", file.display())]
+struct CannotCreate {
+    file: Box<Path>,
+    source: std::io::Error,
 }
 
 /// What can be told without touching the disk.

@@ -9,16 +9,18 @@ use super::{
 };
 use crate::{
     key::RecordId,
-    store::{Due, Mark, Purged, StoreError, Strip, Stripped, purge::GRACE, row::Millis},
+    store::{Due, Mark, Purge, Purged, StoreError, Strip, Stripped, purge::GRACE, row::Millis},
 };
 
 /// One transaction removes no more than this: claims wait for its end.
 pub(super) const AT_ONCE: u32 = 250;
 
-/// From so much that is due on all records are counted too, and where counting stops.
-const COUNTED: (i64, i64) = (1_000, 2_000_000);
+/// From so much that is due on all records are counted too, and where counting stops: each record is looked up.
+const COUNTED: (i64, i64) = (1_000, 50_000);
 
 const SINCE: &str = concat!("select ", now!(), " - purged_at from idem_meta where id = 1");
+
+const LAST: &str = "select purged_at from idem_meta where id = 1";
 
 const COUNT: &str = concat!(
     "select count(*) from (select 1 from idem_key indexed by idem_key_guard
@@ -68,8 +70,16 @@ pub(super) async fn due(reader: &mut SqliteConnection) -> Result<Due, StoreError
 }
 
 /// Removes what is over and notes the time.
-pub(super) async fn purge(transaction: &mut SqliteConnection, limit: u32, now: Millis) -> Result<Purged, StoreError> {
-    let limit = limit.min(AT_ONCE);
+pub(super) async fn purge(
+    transaction: &mut SqliteConnection,
+    purge: &Purge,
+    now: Millis,
+) -> Result<Purged, StoreError> {
+    let last = sqlx::query_scalar(LAST).fetch_one(&mut *transaction).await.map_err(failed)?;
+    if now.since(Millis(last)) > purge.within {
+        return Ok(Purged { refused: true, ..Purged::default() });
+    }
+    let limit = purge.limit.min(AT_ONCE);
     let before = now.0.saturating_sub(Millis(0).plus(GRACE).0);
     let mut removed = 0;
     for statement in PURGE {
@@ -78,7 +88,7 @@ pub(super) async fn purge(transaction: &mut SqliteConnection, limit: u32, now: M
     }
     sqlx::query(NOTE).bind(now.0).execute(transaction).await.map_err(failed)?;
     let records = u32::try_from(removed).unwrap_or(u32::MAX);
-    Ok(Purged { records, more: records >= limit })
+    Ok(Purged { records, more: records >= limit, refused: false })
 }
 
 /// Drops answers that are not due any more.

@@ -76,7 +76,8 @@ pub(super) const LINK: &str = "
     on conflict (provider, id, kid) do update set epoch = excluded.epoch, attempt = excluded.attempt
      where excluded.epoch > idem_link.epoch";
 
-/// The links of one epoch, oldest first. A link is never taken back, so a second snapshot after ROW does no harm.
+/// The links of one epoch, oldest first. Links go with their record only, which is over for a minute
+/// then, so a second snapshot after ROW does no harm.
 pub(super) const LINKS: &str = "select provider, id from idem_link where kid = ?1 and epoch = ?2 order by at, rowid";
 
 /// Settles a record. After ROW in the same transaction said that the fence is the one seen, which is compared once
@@ -102,9 +103,10 @@ pub(super) const SCHEMA: &str = "select schema from idem_meta where id = 1";
 /// Marks a migration as run. In the transaction of the migration, so another process sees both or neither.
 pub(super) const MARK: &str = "update idem_meta set schema = ?1 where id = 1";
 
-/// What is in doubt, by operation. Reads the index of open records only.
+/// What is in doubt, by operation. Reads the index of open records only. With `min`, the other columns are of the row that
+/// has it.
 pub(super) const DOUBTS: &str = concat!(
-    "select k.op, count(*) as count, min(k.lease_until) as since, ",
+    "select k.op, k.kid, count(*) as count, min(k.lease_until) as since, ",
     now!(),
     " as now
        from idem_key k

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{error::failed, record, sql};
+use super::{
+    error::{corrupt, failed},
+    record, sql,
+};
 use crate::{
     key::RecordId,
     state::Reason,
     store::{
-        Attempt, Claim, Claimed, Doubts, Fence, Finish, Finished, Link, Outcome, Peek, Renewal, Renewed, Resolution,
-        Resolve, StoreError, StoredResponse,
+        Attempt, Claim, Claimed, Doubts, Fence, Finish, Finished, Link, Peek, Renewal, Renewed, Resolution, Resolve,
+        StoreError, StoredResponse,
         row::{Ending, Millis, Row},
     },
 };
@@ -110,11 +113,8 @@ pub(super) async fn finish(
         .execute(&mut *transaction)
         .await
         .map_err(failed)?;
-    match &finish.outcome {
-        Outcome::Done(response) | Outcome::Rejected(response, _) => {
-            answer(transaction, finish.record, response).await?
-        }
-        Outcome::Released(_) | Outcome::InDoubt(_) => {}
+    if let Some(response) = finish.outcome.response() {
+        answer(transaction, finish.record, response).await?;
     }
     Ok(Finished::Stored { ttl_left: row.ttl_left(now) })
 }
@@ -235,8 +235,14 @@ pub(super) async fn resolve(
 pub(super) async fn doubts(connection: &mut SqliteConnection) -> Result<Vec<Doubts>, StoreError> {
     let rows = sqlx::query(sql::DOUBTS).fetch_all(connection).await.map_err(failed)?;
     let doubts = |row: &SqliteRow| {
-        let (since, now) = (Millis(row.try_get("since")?), Millis(row.try_get("now")?));
-        Ok(Doubts { op: row.try_get("op")?, count: row.try_get::<u32, _>("count")?.into(), oldest: now.since(since) })
+        let (since, now) = (row.try_get("since").map_err(failed)?, row.try_get("now").map_err(failed)?);
+        let kid: &[u8] = row.try_get("kid").map_err(failed)?;
+        Ok(Doubts {
+            op: row.try_get("op").map_err(failed)?,
+            count: row.try_get::<u32, _>("count").map_err(failed)?.into(),
+            oldest: Millis(now).since(Millis(since)),
+            record: <[u8; 16]>::try_from(kid).map_err(|_| corrupt("`kid` has not 16 bytes"))?.into(),
+        })
     };
-    rows.iter().map(doubts).collect::<Result<_, _>>().map_err(failed)
+    rows.iter().map(doubts).collect()
 }

@@ -33,7 +33,7 @@ impl Act {
             Self::Claim(claim) => Said::Claimed(claim_one(store, claim).await),
             Self::Finish(claim) => Said::Finished(finish(store, claim, Outcome::Done(reply("x"))).await),
             Self::Renew(claim) => Said::Renewed(store.renew(&[self.renewal(claim)], LEASE).await.unwrap()[0]),
-            Self::Purge => Said::Purged(store.purge(1_000).await.unwrap().records),
+            Self::Purge => Said::Purged(store.purge(&Purge::at_any_time(1_000)).await.unwrap().records),
         }
     }
 

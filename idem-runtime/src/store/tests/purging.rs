@@ -26,7 +26,7 @@ pub(in crate::store) async fn reclaimed(stores: &[Arc<dyn Store>], clock: &dyn C
             tokio::spawn(async move {
                 let mut removed = 0;
                 for _ in 0..10 {
-                    removed += store.purge(keys as u32 / 4).await.unwrap().records;
+                    removed += store.purge(&Purge::at_any_time(keys as u32 / 4)).await.unwrap().records;
                 }
                 removed
             })
@@ -75,7 +75,7 @@ pub(in crate::store) async fn replayed(stores: &[Arc<dyn Store>], clock: &dyn Cl
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     store.strip(&Strip { late: GUARD, back: GUARD, after: None, limit: 1_000 }).await.unwrap();
-                    store.purge(3).await.unwrap();
+                    store.purge(&Purge::at_any_time(3)).await.unwrap();
                 }
             })
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     conformance::steps::{GUARD, claim, own, reply, run},
-    store::{Outcome, Purged, Store, Strip, tests::purging},
+    store::{Outcome, Purge, Purged, Store, Strip, tests::purging},
 };
 
 async fn processes() -> (Place, Vec<Arc<dyn Store>>) {
@@ -41,7 +41,10 @@ async fn scenario_65_no_open_or_unknown_state_is_purged() {
         set.execute(&mut raw).await.unwrap();
     }
     place.pass(GUARD * 100).await;
-    assert_eq!(store.purge(1_000).await.unwrap(), Purged { records: 3, more: false });
+    assert_eq!(
+        store.purge(&Purge::at_any_time(1_000)).await.unwrap(),
+        Purged { records: 3, more: false, refused: false }
+    );
     assert_eq!(number(&mut raw, "select sum(state) from idem_key").await, 1 + 5 + 6 + 42);
     assert_eq!(number(&mut raw, "select count(*) from idem_response").await, 4, "with their answers");
 }
@@ -59,7 +62,7 @@ async fn a_purge_finds_what_is_over_by_its_index() {
     let strip = Strip { late: GUARD, back: GUARD, after: None, limit: 100 };
     for _ in 0..2 {
         store.due().await.unwrap();
-        store.purge(100).await.unwrap();
+        store.purge(&Purge::at_any_time(100)).await.unwrap();
         store.strip(&strip).await.unwrap();
     }
     place.execute(FILL).await;
@@ -78,7 +81,10 @@ async fn a_purge_finds_what_is_over_by_its_index() {
         );
         assert!(!plan.contains("Seq Scan on idem_key") && !plan.contains("Bitmap"), "{plan}");
     }
-    assert_eq!(store.purge(100).await.unwrap(), Purged { records: 100, more: true });
+    assert_eq!(
+        store.purge(&Purge::at_any_time(100)).await.unwrap(),
+        Purged { records: 100, more: true, refused: false }
+    );
     store.strip(&strip).await.unwrap();
     drop(store);
     const SCANS: &str = "select sum(seq_scan)::int8 from pg_stat_user_tables where schemaname = current_schema
@@ -98,7 +104,7 @@ async fn no_claim_waits_for_a_purge() {
     let mut lock = other.begin().await.unwrap();
     sqlx::raw_sql("lock table idem_link in access exclusive mode").execute(&mut *lock).await.unwrap();
     let purger = store.clone();
-    let purging = tokio::spawn(async move { purger.purge(100).await });
+    let purging = tokio::spawn(async move { purger.purge(&Purge::at_any_time(100)).await });
     until_somebody_waits(&place).await;
     own(&store, &claim("another")).await;
     lock.commit().await.unwrap();

@@ -3,7 +3,7 @@
 use super::{server::Server, *};
 use crate::{
     conformance::steps::{GUARD, claim},
-    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Store, StoredResponse},
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Purge, Store, StoredResponse},
 };
 
 const KEYS: usize = 20_000;
@@ -77,7 +77,7 @@ async fn scenario_103_many_keys_from_their_claim_to_their_purge() {
     let start = std::time::Instant::now();
     let mut purges = Vec::new();
     loop {
-        let purged = store.purge(1_000).await.unwrap();
+        let purged = store.purge(&Purge::at_any_time(1_000)).await.unwrap();
         purges.push(purged.records);
         if !purged.more {
             break;

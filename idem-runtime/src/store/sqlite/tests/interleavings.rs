@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     conformance::steps::{LEASE, reply},
     store::{
-        Finish, Outcome, Store,
+        Finish, Outcome, Purge, Store,
         row::Millis,
         sqlite::{purge, sql, verbs},
         tests::interleavings::{Act, Said, Stage, interleavings},
@@ -68,7 +68,9 @@ impl Stage for Two {
             Act::Renew(claim) => {
                 Said::Renewed(verbs::renew(&mut first, &act.renewal(claim), LEASE, now).await.unwrap())
             }
-            Act::Purge => Said::Purged(purge::purge(&mut first, 1_000, now).await.unwrap().records),
+            Act::Purge => {
+                Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000), now).await.unwrap().records)
+            }
         }
     }
 

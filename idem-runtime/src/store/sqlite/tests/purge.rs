@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     conformance::steps::{GUARD, claim, own, reply, run},
-    store::{Outcome, Purged, Store, purge::GRACE, tests::purging},
+    store::{Outcome, Purge, Purged, Store, purge::GRACE, tests::purging},
 };
 
 async fn processes() -> (Place, Vec<Arc<dyn Store>>, Shifted) {
@@ -41,7 +41,10 @@ async fn scenario_65_no_open_or_unknown_state_is_purged() {
         set.execute(&mut raw).await.unwrap();
     }
     Shifted(place.file()).pass(GUARD * 100).await;
-    assert_eq!(store.purge(1_000).await.unwrap(), Purged { records: 3, more: false });
+    assert_eq!(
+        store.purge(&Purge::at_any_time(1_000)).await.unwrap(),
+        Purged { records: 3, more: false, refused: false }
+    );
     assert_eq!(number(&mut raw, "select sum(state) from idem_key").await, 1 + 5 + 6 + 42);
     assert_eq!(number(&mut raw, "select count(*) from idem_response").await, 4, "with their answers");
 }
@@ -77,7 +80,7 @@ async fn a_purge_finds_what_is_over_by_its_index_in_small_transactions() {
     assert_eq!((due.records, due.of), (600, 600), "all are counted only where much is due");
     let mut sizes = Vec::new();
     loop {
-        let purged = store.purge(1_000).await.unwrap();
+        let purged = store.purge(&Purge::at_any_time(1_000)).await.unwrap();
         sizes.push(purged.records);
         if !purged.more {
             break;

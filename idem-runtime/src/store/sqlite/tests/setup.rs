@@ -34,6 +34,20 @@ async fn case_76_a_database_without_a_file_is_refused() {
     refused(SqliteStore::with_options(wal().filename("file::memory:")).await, "by its path");
 }
 
+/// The driver would make a file of that name, and the service would have records that no other process sees.
+#[tokio::test]
+async fn the_url_of_another_database_is_refused() {
+    for url in ["postgres://app@db/shop", "postgres:shop", "mysql:shop"] {
+        refused(SqliteStore::connect(url).await, "is no SQLite URL");
+    }
+    let error = SqliteStore::connect("sqlite:///no/such/folder/a.db").await.expect_err("no folder");
+    let told = format!("{error:?}");
+    assert!(
+        told.contains("`/no/such/folder/a.db` cannot be created: "),
+        "what `main` shows says where and why: {told}"
+    );
+}
+
 #[tokio::test]
 async fn a_live_database_without_a_file_is_noticed() {
     let mut memory = SqliteConnectOptions::new().connect().await.unwrap();

@@ -84,6 +84,7 @@ pub(super) enum Fault {
     /// In two steps, with somebody else's turn in between.
     ChecksThenPurges,
     NotesNoPurge,
+    TrustsTheClock,
     CountsTheDoubtfulAsDue,
     StripsNothing,
     StripsWhatIsDue,
@@ -251,8 +252,8 @@ impl Store for Faulty {
     async fn due(&self) -> Result<Due, StoreError> {
         Ok(self.due_now())
     }
-    async fn purge(&self, limit: u32) -> Result<Purged, StoreError> {
-        Ok(self.purge_some(limit).await)
+    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
+        Ok(self.purge_some(purge).await)
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         Ok(self.strip_some(strip))

@@ -48,13 +48,17 @@ impl Faulty {
         }
     }
 
-    pub(super) async fn purge_some(&self, limit: u32) -> Purged {
+    pub(super) async fn purge_some(&self, purge: &Purge) -> Purged {
+        let is_late = |held: &mut Held, now: Millis| now.since(held.purged_at) > purge.within;
+        if self.fault != Fault::TrustsTheClock && self.locked(is_late) {
+            return Purged { refused: true, ..Purged::default() };
+        }
         if self.fault == Fault::PurgesNothing {
             return Purged::default();
         }
         let mut mistakes = self.by_mistake().await;
-        mistakes.truncate(limit as usize);
-        let limit = if self.fault == Fault::IgnoresTheLimit { u32::MAX } else { limit };
+        mistakes.truncate(purge.limit as usize);
+        let ignores = self.fault == Fault::IgnoresTheLimit;
         self.locked(|held, now| {
             for record in &mistakes {
                 held.records.remove(record);
@@ -62,7 +66,8 @@ impl Faulty {
             }
             let (noted, links) = (held.purged_at, held.links.clone());
             let removed = mistakes.len() as u32;
-            let mut purged = held.purge(limit - removed, now);
+            let mut purged =
+                held.purge(&Purge::at_any_time(if ignores { u32::MAX } else { purge.limit - removed }), now);
             match self.fault {
                 Fault::NotesNoPurge => held.purged_at = noted,
                 Fault::LeavesOldLinksLying => held.links = links,
