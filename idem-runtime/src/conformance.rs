@@ -4,6 +4,7 @@
 
 pub mod claims;
 pub mod finishes;
+pub mod listings;
 pub mod operators;
 pub mod purges;
 pub mod races;
@@ -27,7 +28,7 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`] and [`purges`]. A store that reads its time from a database moves
+/// Moves a store's time, for the cases in [`windows`] and [`purges`], and some in [`listings`]. A store that reads its time from a database moves
 /// its records, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
@@ -109,6 +110,9 @@ macro_rules! __store_cases {
             resolve_voids
             resolve_releases_what_has_ended_by_its_own_report
         }
+        $each! { plain $with, listings:
+            a_providers_id_finds_its_records
+        }
         $each! { race $with, races:
             one_of_many_claims_wins
             one_of_many_takes_a_released_record
@@ -138,6 +142,10 @@ macro_rules! __store_cases {
             a_voided_key_does_not_answer_from_an_earlier_epoch
             a_renewed_lease_ends_later
             doubts_are_counted_by_operation
+        }
+        $each! { timed $with, listings:
+            a_list_shows_what_is_asked_for
+            pages_neither_repeat_nor_miss
         }
         $each! { timed $with, purges:
             what_is_over_is_purged

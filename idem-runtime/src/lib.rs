@@ -55,5 +55,5 @@ pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
 pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
-pub use store::{Attempt, Audit, Fence, MemoryStore, Record, Resolution, StoredResponse};
+pub use store::{Attempt, Audit, Fence, Filter, MemoryStore, Page, Record, Resolution, StoredResponse};
 pub use tokio_util::sync::CancellationToken;

@@ -6,6 +6,7 @@
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod driver;
 mod error;
+mod list;
 mod memory;
 mod operator;
 #[cfg(feature = "postgres")]
@@ -26,6 +27,7 @@ pub use self::postgres::PostgresStore;
 pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
+    list::{Filter, Page},
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     purge::{Due, Mark, Purge, Purged, Strip, Stripped},
     words::{
@@ -84,6 +86,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads one record, with its links.
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError>;
+
+    /// One page of the records that the filter asks for, each with its links, in the order of their ids.
+    ///
+    /// *Atomicity:* one snapshot per page; writes nothing.
+    ///
+    /// *Returns* fewer than the page's limit only where there are no more. Where it asks for a state that is open (in
+    /// flight, in doubt, resumable) the cost may grow with what is open, not with the number of records, and what came
+    /// into that state in the last seconds may be missing.
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError>;
+
+    /// The records that a provider's id was ever recorded with, whatever their epoch is by now; a hundred at most.
+    ///
+    /// *Atomicity:* one snapshot; writes nothing.
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError>;
 
     /// Settles a record that its owner did not, and writes down who did it and why.
     ///
@@ -154,6 +170,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
         (**self).find(record).await
+    }
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        (**self).list(filter, page).await
+    }
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        (**self).linked(provider, id).await
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         (**self).resolve(resolve).await

@@ -185,6 +185,16 @@ impl Store for Unreachable {
     async fn find(&self, _: idem_runtime::RecordId) -> Result<Option<idem_runtime::Record>, StoreError> {
         unreachable!()
     }
+    async fn list(
+        &self,
+        _: &idem_runtime::Filter,
+        _: idem_runtime::Page,
+    ) -> Result<Vec<idem_runtime::Record>, StoreError> {
+        unreachable!()
+    }
+    async fn linked(&self, _: &str, _: &str) -> Result<Vec<idem_runtime::Record>, StoreError> {
+        unreachable!()
+    }
     async fn resolve(&self, _: &idem_runtime::store::Resolve) -> Result<bool, StoreError> {
         unreachable!()
     }

@@ -1,11 +1,11 @@
-//! Which record a key names.
+//! Which record a key names, and which records there are.
 
 use super::Runtime;
 use crate::{
     error::{Error, ErrorKind},
     key::{InvalidKey, Key, RecordId, Scope, ScopePart},
     operation::{self, ForeignScope, Operation},
-    store::Record,
+    store::{Filter, Page, Record},
 };
 
 impl Runtime {
@@ -45,6 +45,53 @@ impl Runtime {
     /// Reads only; drop it at will.
     pub async fn find_record(&self, id: RecordId) -> Result<Option<Record>, Error> {
         self.ask(self.store().find(id)).await.map_err(Error::from_store)
+    }
+
+    /// One page of the records of the whole store, whatever their namespace, that the filter asks for; in the order of
+    /// their ids, so that pages neither repeat nor miss what is there from the first to the last. A page with fewer
+    /// records than it may have is the last.
+    ///
+    /// What is in flight or in doubt is found without looking at the rest, but what came into that state in the last
+    /// seconds may be missing. Any other list reads the records one after the other until its page is full: one that asks
+    /// for little among much may take longer than `store_timeout`.
+    ///
+    /// ```no_run
+    /// # async fn stuck(idem: idem_runtime::Runtime) -> Result<(), idem_runtime::Error> {
+    /// use idem_runtime::{Filter, Page, state::State};
+    ///
+    /// let (filter, mut page) = (Filter::default().state(State::InDoubt), Page::default());
+    /// loop {
+    ///     let records = idem.list(filter.clone(), page).await?;
+    ///     records.iter().for_each(|record| println!("{} {} {:?}", record.id, record.op, record.age));
+    ///     match records.last() {
+    ///         Some(last) => page = page.after(last.id),
+    ///         None => return Ok(()),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] or [`ErrorKind::Store`] if the store cannot tell.
+    ///
+    /// # Cancel safety
+    /// Reads only; drop it at will.
+    pub async fn list(&self, filter: Filter, page: Page) -> Result<Vec<Record>, Error> {
+        self.ask(self.store().list(&filter, page)).await.map_err(Error::from_store)
+    }
+
+    /// The records that [`Execution::link`](crate::Execution::link) recorded this provider's id with: for a chargeback or a
+    /// refund, of which the provider says only its own id. Usually one; a hundred at most.
+    ///
+    /// A record is found also if its key has started afresh since; its `links` are then those of the new run.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Reads only; drop it at will.
+    pub async fn find_by_link(&self, provider: &str, id: &str) -> Result<Vec<Record>, Error> {
+        self.ask(self.store().linked(provider, id)).await.map_err(Error::from_store)
     }
 
     pub(crate) fn record(&self, operation: &Operation, scope: &Scope, key: &[u8]) -> Result<RecordId, Error> {

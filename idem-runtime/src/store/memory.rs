@@ -1,5 +1,6 @@
 //! Records in this process's memory.
 
+mod list;
 mod purge;
 
 use std::{
@@ -12,8 +13,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Doubts, Due, Fence, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal,
-    Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
+    Audit, Claim, Claimed, Doubts, Due, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged,
+    Record, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -206,6 +207,16 @@ impl Store for MemoryStore {
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
         let (held, now) = self.lock();
         Ok(held.find(record, now))
+    }
+
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.list(filter, page, now))
+    }
+
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.linked(provider, id, now))
     }
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

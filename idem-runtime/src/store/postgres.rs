@@ -3,6 +3,7 @@
 mod argument;
 mod connect;
 mod error;
+mod list;
 mod purge;
 mod record;
 mod schema;
@@ -25,8 +26,8 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal, Renewed, Resolve, Store,
-    StoreError, Strip, Stripped, Survey,
+    Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Record, Renewal, Renewed,
+    Resolve, Store, StoreError, Strip, Stripped, Survey,
 };
 use crate::key::RecordId;
 
@@ -180,6 +181,14 @@ impl Store for PostgresStore {
 
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
         self.verbs().find(record).await
+    }
+
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        self.verbs().list(filter, page).await
+    }
+
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        self.verbs().linked(provider, id).await
     }
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

@@ -3,6 +3,7 @@
 mod connect;
 mod error;
 mod filesystem;
+mod list;
 mod purge;
 mod record;
 mod schema;
@@ -13,7 +14,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
@@ -21,7 +22,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Record, Renewal, Renewed,
+    Attempt, Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Record, Renewal,
+    Renewed,
     Resolve, Store, StoreError, Strip, Stripped, Survey, row::Millis,
 };
 use crate::key::RecordId;
@@ -215,15 +217,17 @@ impl Store for SqliteStore {
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
         let mut reader = self.readers.acquire().await.map_err(failed)?;
         let Some(found) = verbs::row(&mut reader, record).await? else { return Ok(None) };
-        let links = verbs::links(&mut reader, record, found.row.epoch).await?;
-        let since_1970 = Duration::from_millis(u64::try_from(found.now.0).unwrap_or(0));
-        Ok(Some(found.row.record(
-            record,
-            (found.op, found.scope),
-            links,
-            found.now,
-            SystemTime::UNIX_EPOCH + since_1970,
-        )))
+        list::shown(&mut reader, record, found).await.map(Some)
+    }
+
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        list::list(&mut reader, filter, page).await
+    }
+
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        list::linked(&mut reader, provider, id).await
     }
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

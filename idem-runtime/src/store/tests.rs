@@ -86,6 +86,12 @@ mod wrapped {
         async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
             self.0.find(record).await
         }
+        async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+            self.0.list(filter, page).await
+        }
+        async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+            self.0.linked(provider, id).await
+        }
         async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
             self.0.resolve(resolve).await
         }

@@ -9,8 +9,8 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Claim, Claimed, Due, Finish, Finished, Found, Link, Peek, Purge, Purged, Renewal, Renewed, Resolve, Store,
-        StoreError, Strip, Stripped, Survey,
+        Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Renewal, Renewed,
+        Resolve, Store, StoreError, Strip, Stripped, Survey,
     },
 };
 
@@ -28,6 +28,7 @@ pub(crate) enum Verb {
     Finish,
     Renew,
     Link,
+    /// All that operators look with.
     Find,
     Resolve,
     Survey,
@@ -169,6 +170,12 @@ impl Store for Faulty {
     }
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
         self.go(Verb::Find, self.inner.find(record)).await
+    }
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        self.go(Verb::Find, self.inner.list(filter, page)).await
+    }
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        self.go(Verb::Find, self.inner.linked(provider, id)).await
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         self.go(Verb::Resolve, self.inner.resolve(resolve)).await

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{purge, survey};
+use super::{list, purge, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -21,6 +21,9 @@ pub(super) struct Statements {
     pub(super) renew: Statement,
     pub(super) link: Statement,
     pub(super) find: Statement,
+    pub(super) list: Statement,
+    pub(super) list_open: Statement,
+    pub(super) by_link: Statement,
     pub(super) resolve: Statement,
     pub(super) note_open: Statement,
     pub(super) doubts: Statement,
@@ -56,7 +59,7 @@ impl Statement {
 
 impl Statements {
     pub(super) fn new(schema: &str) -> Self {
-        let statement = |template| Statement::new(schema, template);
+        let statement = |template: &str| Statement::new(schema, template);
         Self {
             claim: statement(CLAIM),
             peek: statement(PEEK),
@@ -64,6 +67,9 @@ impl Statements {
             renew: statement(RENEW),
             link: statement(LINK),
             find: statement(FIND),
+            list: statement(&list::whole(list::LIST)),
+            list_open: statement(&list::whole(list::OPEN)),
+            by_link: statement(&list::whole(list::BY_LINK)),
             resolve: statement(RESOLVE),
             note_open: statement(survey::NOTE_OPEN),
             doubts: statement(survey::DOUBTS),

@@ -4,6 +4,7 @@ mod concurrency;
 mod costs;
 mod durability;
 mod interleavings;
+mod listing;
 mod purge;
 mod scale;
 mod schema;

@@ -1,10 +1,7 @@
 //! The verbs: arguments of a slice, one statement, and what its rows say. Rows come in any order and are told apart by
 //! their record.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, SystemTime},
-};
+use std::{collections::HashMap, time::Duration};
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -13,6 +10,7 @@ use super::{
     argument::{Arg, text},
     connect::Connections,
     error::corrupt,
+    list,
     record::{self, Stored, column},
     sql::Statements,
 };
@@ -164,16 +162,7 @@ impl Verbs {
 
     pub(super) async fn find(&self, id: RecordId) -> Result<Option<Record>, StoreError> {
         let rows = self.connections.rows(&self.statements.find, &[Arg::Uuid(uuid(id))]).await?;
-        let Some(first) = rows.first() else { return Ok(None) };
-        let Stored { row, op, scope, now } = record::found(first)?;
-        let mut links = Vec::new();
-        for row in &rows {
-            if let (Some(provider), Some(id)) = (column(row, "provider")?, column(row, "id")?) {
-                links.push((provider, id));
-            }
-        }
-        let since_1970 = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
-        Ok(Some(row.record(id, (op, scope), links, now, SystemTime::UNIX_EPOCH + since_1970)))
+        Ok(list::records(&rows)?.pop())
     }
 
     pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {

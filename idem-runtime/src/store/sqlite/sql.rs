@@ -8,14 +8,14 @@ macro_rules! now {
     };
 }
 
-pub(super) use now;
-
 macro_rules! columns {
     () => {
         "k.op, k.scope, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
          k.lease_until, k.created_at, k.expires_at, k.guard_until"
     };
 }
+
+pub(super) use {columns, now};
 
 /// Opens every transaction that writes. Takes the write lock before the first read, so what is read stays true until
 /// the commit, also against other processes. A plain `begin` that reads first cannot wait for the lock afterwards:

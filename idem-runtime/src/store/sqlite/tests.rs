@@ -3,6 +3,7 @@
 mod concurrency;
 mod durability;
 mod interleavings;
+mod listing;
 mod purge;
 mod schema;
 mod setup;

@@ -1,5 +1,6 @@
 //! The memory store's rows, with one fault.
 
+mod list;
 mod purge;
 mod verbs;
 
@@ -69,6 +70,14 @@ pub(super) enum Fault {
     ShowsItsOwnZero,
     SortsLinks,
     TakesLinksForTheCurrentEpoch,
+    ListsTheSilentAsInFlight,
+    ListsAnyScope,
+    ListsTheYoung,
+    BeginsEachPageAnew,
+    /// From the first record on, instead of from the one that was last.
+    PagesByCount,
+    FindsByIdAlone,
+    FindsByLinksOfTheEpoch,
     CountsTheLive,
     /// And not what has lost its lease.
     CountsReportsOnly,
@@ -230,6 +239,12 @@ impl Store for Faulty {
             _ => {}
         }
         Ok(found)
+    }
+    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
+        Ok(self.list_some(filter, page).await)
+    }
+    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
+        Ok(self.linked_to(provider, id))
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         Ok(self.resolve_one(resolve).await)
