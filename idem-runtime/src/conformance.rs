@@ -8,6 +8,7 @@ pub mod listings;
 pub mod operators;
 pub mod purges;
 pub mod races;
+pub mod recoveries;
 pub(crate) mod steps;
 pub mod windows;
 
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`] and [`purges`], and some in [`listings`]. A store that reads its time from a database moves
+/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`] and [`purges`]. A store that reads its time from a database moves
 /// its records, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
@@ -40,7 +41,8 @@ pub trait Clock: Send + Sync {
 ///
 /// `store_conformance!(new_store)` takes the path of an `async fn() -> (guard, store)`; the guard (a folder, a
 /// database of the test's own, or `()`) is dropped after the case. `store_conformance!(timed new_store_with_clock)`
-/// adds the cases in [`windows`](crate::conformance::windows) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
+/// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
+/// [`recoveries`](crate::conformance::recoveries) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
 /// runtime.
 ///
@@ -110,9 +112,6 @@ macro_rules! __store_cases {
             resolve_voids
             resolve_releases_what_has_ended_by_its_own_report
         }
-        $each! { plain $with, listings:
-            a_providers_id_finds_its_records
-        }
         $each! { race $with, races:
             one_of_many_claims_wins
             one_of_many_takes_a_released_record
@@ -146,6 +145,16 @@ macro_rules! __store_cases {
         $each! { timed $with, listings:
             a_list_shows_what_is_asked_for
             pages_neither_repeat_nor_miss
+            a_providers_id_finds_its_records
+        }
+        $each! { timed $with, recoveries:
+            a_recovery_takes_doubts_of_its_operations
+            a_recovery_leaves_a_silent_owner_its_grace
+            an_owner_that_comes_after_a_recovery_is_lost
+            what_is_put_off_is_tried_later
+            what_was_tried_too_often_is_left_to_operators
+            a_quarantine_counts_from_the_owners_lease
+            one_of_two_recoveries_takes_a_doubt
         }
         $each! { timed $with, purges:
             what_is_over_is_purged

@@ -44,10 +44,19 @@ where
     loop {
         match admit(runtime, call).await {
             Ok(Admission::Own(lease)) => return work(lease).await,
-            Ok(Admission::Found(Found::InFlight { .. })) if patience.wait().await => {} // look again
+            Ok(Admission::Found(found)) if is_to_come(runtime, call, &found) && patience.wait().await => {} // look again
             Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
             Err(error) => return Answer::Refused(call.explain(error)),
         }
+    }
+}
+
+/// An answer may come by itself: from the first run, or from a recovery hook.
+fn is_to_come(runtime: &Runtime, call: &Call, found: &Found) -> bool {
+    match found {
+        Found::InFlight { .. } => true,
+        Found::InDoubt(_) => runtime.config().recovers(call.operation.op),
+        _ => false,
     }
 }
 
@@ -132,6 +141,10 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         }
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
+        Found::InDoubt(reason) if runtime.config().recovers(call.operation.op) => {
+            tracing::info!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; its recovery hook is asked");
+            call.error(ErrorKind::InDoubt)
+        }
         Found::InDoubt(reason) => {
             if call.watch.is_of_a_call() {
                 tracing::warn!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; it waits for `Runtime::resolve`");

@@ -138,7 +138,7 @@ impl Execution {
     /// Dropped before it is done, the link may or may not be recorded. Call it again.
     pub async fn link(&self, provider: &str, id: &str) -> Result<(), Error> {
         let Some((runtime, record)) = &self.run.record else { return Ok(()) };
-        if [provider, id].iter().any(|text| text.is_empty() || text.len() > MAX_LINK || text.contains('\0')) {
+        if !is_link(provider, id) {
             let detail = "a link's provider and id are 1 to 512 bytes without NUL";
             return Err(Error::new(ErrorKind::InvalidLink).with(|about| about.detail = Some(detail)));
         }
@@ -191,6 +191,11 @@ impl fmt::Debug for Execution {
             .field("protected", &self.is_protected())
             .finish_non_exhaustive()
     }
+}
+
+/// What a link may be.
+pub(crate) fn is_link(provider: &str, id: &str) -> bool {
+    [provider, id].iter().all(|text| (1..=MAX_LINK).contains(&text.len()) && !text.contains('\0'))
 }
 
 /// What the runtime hands to `#[idem]` parameters.

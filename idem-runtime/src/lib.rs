@@ -17,6 +17,8 @@ mod fingerprint;
 mod function;
 #[cfg(feature = "axum")]
 mod http;
+#[doc = include_str!("docs/in_doubt.md")]
+pub mod in_doubt {}
 mod key;
 mod lease;
 mod observe;
@@ -30,6 +32,7 @@ pub mod private;
 #[cfg(feature = "axum")]
 pub mod problems;
 mod purge;
+mod recovery;
 mod runtime;
 pub mod state;
 pub mod store;
@@ -50,6 +53,7 @@ pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
 pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
 pub use operation::InFlight;
 pub use operations::OperationInfo;
+pub use recovery::{InDoubt, Recovery};
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;

@@ -6,6 +6,7 @@
 mod ending;
 mod meters;
 mod pace;
+mod recovered;
 mod replays;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub(crate) use self::meters::{purge_refused, purged};
 pub(crate) use self::{
     ending::Ending,
     pace::Pace,
+    recovered::Recovered,
     watch::{Running, Watch},
 };
 use self::{meters::Meters, replays::Replays};
@@ -50,6 +52,11 @@ impl Observer {
     /// What the whole store holds in doubt, now.
     pub(crate) fn doubts(&self, found: &[Doubts]) {
         meters::doubts(self.operations.keys().copied(), found);
+    }
+
+    /// What a recovery hook was asked, and what came of it.
+    pub(crate) fn recovered(&self, op: &'static str, recovered: Recovered) {
+        self.meters(op).recovered(recovered);
     }
 
     fn meters(&self, op: &'static str) -> Arc<Meters> {

@@ -44,7 +44,7 @@
 //! 409 with `Retry-After`, `same-key`. The first request still runs.
 //!
 //! ## idempotency-outcome-unknown
-//! 409, `operator`. The first request broke off where it may already have taken effect. It is not run again by
+//! 409, `operator`; `same-key` with `Retry-After` where the service finds out by itself. The first request broke off where it may already have taken effect. It is not run again by
 //! itself. Do not use a new key: it could happen twice.
 //!
 //! ## idempotency-result-unavailable

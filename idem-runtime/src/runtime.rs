@@ -21,7 +21,8 @@ use crate::{
     observe::{Observer, Pace},
     operation::{self, Kind, Operation},
     purge::Purger,
-    state::State,
+    recovery::{Recoveries, Rooms},
+    state::{Reason, State},
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     sweep::Sweeper,
     wait::{Limits, Waiters},
@@ -52,7 +53,7 @@ struct Inner {
     purge_confirmed: Arc<Notify>,
     /// Claims, bodies and completions: what shutdown waits for.
     bodies: TaskTracker,
-    /// The ticker, the poll for waiters and the purge: what shutdown stops.
+    /// The ticker, the poll for waiters, recoveries and the purge: what shutdown stops.
     background: TaskTracker,
     draining: CancellationToken,
     /// Stops the ticker, at the latest when the last `Runtime` is gone.
@@ -98,9 +99,12 @@ impl Runtime {
         background.spawn(purger.run(draining.clone(), stop.clone()));
         let observer = Observer::new(config.served().map(|operation| operation.op));
         if !config.sweep_every.is_zero() {
-            let (every, store_timeout) = (config.sweep_every, config.store_timeout);
-            let (store, observer, stop) = (Arc::clone(&store), Arc::clone(&observer), stop.clone());
-            background.spawn(Sweeper { store, every, store_timeout, observer, stop }.run());
+            let (waiters, tasks) = (Arc::clone(&waiters), background.clone());
+            let (draining, stop, observer) = (draining.clone(), stop.clone(), Arc::clone(&observer));
+            let rooms = Rooms { waiters, tasks, draining, stop: stop.clone(), observer: Arc::clone(&observer) };
+            let recoveries = Recoveries::new(Arc::clone(&store), &config, rooms);
+            let (every, store_timeout, store) = (config.sweep_every, config.store_timeout, Arc::clone(&store));
+            background.spawn(Sweeper { store, every, store_timeout, observer, recoveries, stop }.run());
         }
         let inner = Inner {
             store,
@@ -170,7 +174,7 @@ impl Runtime {
         }
         let timeout = operation.and_then(|operation| operation.timeout);
         let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
-        let resolve = Resolve { record: id, seen, to: how, quarantine, by };
+        let resolve = Resolve { record: id, seen, to: how, quarantine, reason: Reason::Operator, by };
         if !self.ask(self.store().resolve(&resolve)).await.map_err(unavailable)? {
             return Err(conflict(refused(&record, &resolve)));
         }

@@ -80,6 +80,8 @@ pub enum Reason {
     Store,
     /// An operator decided.
     Operator,
+    /// A recovery hook found out.
+    Recovery,
     /// Written by a newer version.
     Unknown(i16),
 }
@@ -97,6 +99,7 @@ impl Reason {
             Self::Shutdown => 6,
             Self::Store => 7,
             Self::Operator => 11,
+            Self::Recovery => 12,
             Self::Unknown(code) => code,
         }
     }
@@ -114,6 +117,7 @@ impl Reason {
             6 => Self::Shutdown,
             7 => Self::Store,
             11 => Self::Operator,
+            12 => Self::Recovery,
             code => Self::Unknown(code),
         })
     }
@@ -163,9 +167,12 @@ pub enum Event {
     Release,
     /// The owner cannot tell.
     Hold,
-    /// An operator gives the final answer.
+    /// Somebody wants to find out what happened. The old attempt is fenced off: whatever its owner still says comes too
+    /// late.
+    Recover,
+    /// An operator, or a recovery, gives the final answer.
     ResolveDone,
-    /// An operator says that nothing happened.
+    /// An operator, or a recovery, says that nothing happened.
     ResolveReleased,
 }
 
@@ -187,9 +194,11 @@ pub fn next(facts: &Facts, event: Event) -> Option<State> {
         (Event::Reject, InFlight | InDoubt) if facts.mine => Some(Rejected), // T5, T11
         (Event::Release, InFlight | InDoubt) if facts.mine => Some(Released), // T6, T11
         (Event::Hold, InFlight) if facts.mine => Some(InDoubt), // T7
-        (Event::ResolveDone, InDoubt | Resumable) => Some(Done), // T14
+        (Event::Recover, InDoubt) => Some(InDoubt),        // T12
+        (Event::Recover, InFlight) if facts.lease_over => Some(InDoubt), // T12
+        (Event::ResolveDone, InDoubt | Resumable) => Some(Done), // T13, T14
         (Event::ResolveDone, InFlight) if facts.lease_over => Some(Done), // T14
-        (Event::ResolveReleased, InDoubt | Resumable | InFlight) if may_be_released(facts) => Some(Released), // T14
+        (Event::ResolveReleased, InDoubt | Resumable | InFlight) if may_be_released(facts) => Some(Released), // T13, T14
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ mod operator;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod purge;
+mod recover;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -30,6 +31,7 @@ pub use self::{
     list::{Filter, Page},
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     purge::{Due, Mark, Purge, Purged, Strip, Stripped},
+    recover::{PutOff, Recover, Recovering},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -110,6 +112,27 @@ pub trait Store: Send + Sync + 'static {
     /// [`state::next`](crate::state::next) does not allow the move.
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError>;
 
+    /// Takes records in doubt so that whoever asks may try to settle them: those whose owner has reported or has been silent
+    /// for longer than `grace`, that nobody tries now or has put off, and that have not been tried too often. Each gets a
+    /// new fence and an attempt that is nobody's, so its old owner can write no more, and is `InDoubt` from here on, for
+    /// the reason that it had; nobody else gets it within `lease`. The end of its owner's lease stays as it was, since a
+    /// quarantine counts from there.
+    ///
+    /// *Atomicity:* looking and taking are one step, also against other processes, per record.
+    ///
+    /// *Returns* at most `limit` records, those that were tried longest ago first. It may leave out what is locked, and
+    /// what came into doubt in the last seconds.
+    ///
+    /// *Errors:* whether it happened is unknown; what it took is free again after `lease`.
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError>;
+
+    /// Lets the next try of a recovery that did not settle its record come this much later.
+    ///
+    /// *Atomicity:* compare-and-set on the fence.
+    ///
+    /// *Returns* `false` and changes nothing where the fence is stale or the record is not in doubt any more.
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError>;
+
     /// Counts what is in doubt, by operation; a record in flight whose lease has ended is.
     ///
     /// Every process asks every second, so the cost may grow with what runs and what is in doubt, not with the number of
@@ -179,6 +202,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         (**self).resolve(resolve).await
+    }
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        (**self).recover(recover).await
+    }
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        (**self).put_off(put_off).await
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         (**self).survey().await

@@ -1,4 +1,5 @@
-//! Looks for doubts that nobody meets: a key whose process has died is met by its retry, or by nobody.
+//! Looks for doubts that nobody meets: a key whose process has died is met by its retry, or by nobody. Where there is a
+//! recovery hook, it is asked about them.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     key::RecordId,
     observe::Observer,
+    recovery::Recoveries,
     store::{Doubts, Store},
 };
 
@@ -20,6 +22,7 @@ pub(crate) struct Sweeper {
     pub(crate) every: Duration,
     pub(crate) store_timeout: Duration,
     pub(crate) observer: Arc<Observer>,
+    pub(crate) recoveries: Arc<Recoveries>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -39,7 +42,8 @@ impl Sweeper {
                 Ok(Ok(Ok(survey))) => {
                     failing = false;
                     self.observer.doubts(&survey.doubts);
-                    known = tell(&known, &survey.doubts);
+                    known = tell(&known, &survey.doubts, &self.recoveries);
+                    self.recoveries.look(&survey.doubts).await;
                     survey.behind
                 }
                 failed => {
@@ -59,11 +63,15 @@ type Known = HashMap<String, (u64, RecordId)>;
 
 /// Says what is new since the last look: more of them, or another that is the oldest, since the one before was settled.
 /// Gives what to compare the next look with.
-fn tell(known: &Known, doubts: &[Doubts]) -> Known {
+fn tell(known: &Known, doubts: &[Doubts], recoveries: &Recoveries) -> Known {
     for Doubts { op, count, oldest, record } in doubts {
         let is_old = known.get(op).is_some_and(|(before, same)| count <= before && record == same);
         if !is_old {
             let oldest = oldest.as_secs();
+            if recoveries.has_hook(op) {
+                tracing::info!(target: "idem::sweep", op, count, oldest_seconds = oldest, %record, "operations are in doubt: whether they took effect is not known; their recovery hook is asked");
+                continue;
+            }
             tracing::warn!(target: "idem::sweep", op, count, oldest_seconds = oldest, %record, "operations are in doubt: whether they took effect is not known; they wait for `Runtime::resolve`");
         }
     }

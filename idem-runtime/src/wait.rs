@@ -43,7 +43,8 @@ impl<'a> Patience<'a> {
     pub(crate) async fn wait(&mut self) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let waiters = self.runtime.waiters();
-        let Some(mut ticket) = waiters.join(self.call.peek()) else { return false };
+        let recovers = self.runtime.config().recovers(self.call.operation.op);
+        let Some(mut ticket) = waiters.join(self.call.peek(), recovers) else { return false };
         // An end between our look and `join` is seen by the first poll; one after it by this.
         let Ticket { changed, .. } = &mut ticket;
         tokio::select! {
@@ -80,6 +81,8 @@ struct Queue {
 struct Group {
     waiting: usize,
     peek: Peek,
+    /// A doubt may settle itself, so it is waited for too.
+    recovers: bool,
     changed: Arc<Notify>,
 }
 
@@ -123,7 +126,7 @@ impl Waiters {
     }
 
     /// `None` if the queue is full.
-    fn join(self: &Arc<Self>, peek: Peek) -> Option<Ticket<'_>> {
+    fn join(self: &Arc<Self>, peek: Peek, recovers: bool) -> Option<Ticket<'_>> {
         let mut queue = self.queue();
         if queue.waiting >= self.per_process {
             return None;
@@ -132,6 +135,7 @@ impl Waiters {
         let group = queue.groups.entry(peek.record).or_insert_with(|| Group {
             waiting: 0,
             peek,
+            recovers,
             changed: Arc::new(Notify::new()),
         });
         if group.waiting >= self.per_record {
@@ -176,6 +180,7 @@ impl Waiters {
     fn seen(&self, record: RecordId, found: Option<Found>) {
         match found {
             Some(Found::InFlight { .. }) => return,
+            Some(Found::InDoubt(_)) if self.queue().groups.get(&record).is_some_and(|group| group.recovers) => return,
             Some(Found::Replay(replay)) => self.cache.keep(record, &replay), // so that the woken need not ask again
             _ => {}
         }

@@ -198,6 +198,15 @@ impl Store for Unreachable {
     async fn resolve(&self, _: &idem_runtime::store::Resolve) -> Result<bool, StoreError> {
         unreachable!()
     }
+    async fn recover(
+        &self,
+        _: &idem_runtime::store::Recover,
+    ) -> Result<Vec<idem_runtime::store::Recovering>, StoreError> {
+        unreachable!()
+    }
+    async fn put_off(&self, _: &idem_runtime::store::PutOff) -> Result<bool, StoreError> {
+        unreachable!()
+    }
     async fn survey(&self) -> Result<idem_runtime::store::Survey, StoreError> {
         unreachable!()
     }

@@ -28,6 +28,7 @@ mod processes;
 mod purge;
 mod quiet;
 mod readme;
+mod recovering;
 mod refusals;
 mod replay;
 mod requests;

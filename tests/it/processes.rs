@@ -9,6 +9,7 @@ mod on_postgres;
 mod operator;
 mod races;
 mod random_kills;
+mod recovery;
 mod stops;
 
 use std::time::Duration;

@@ -31,7 +31,9 @@ create table idem_key (
   lease_until timestamptz not null,
   created_at  timestamptz not null,             -- of the last claim
   expires_at  timestamptz not null,             -- end of replay
-  guard_until timestamptz not null              -- from here on the record counts as absent, unless its outcome is open
+  guard_until timestamptz not null,             -- from here on the record counts as absent, unless its outcome is open
+  tries       integer not null default 0,       -- how often a recovery has tried to settle this run
+  recover_at  timestamptz not null default 'epoch' -- no recovery before; apart from lease_until, from which the quarantine counts
 ) with (fillfactor = 50);
 -- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or
 -- `lease_until` would make each completion and renewal write every index.

@@ -27,7 +27,9 @@ create table idem_key (
   lease_until integer not null,
   created_at  integer not null,                 -- of the last claim
   expires_at  integer not null,                 -- end of replay
-  guard_until integer not null                  -- from here on the record counts as absent, unless its outcome is open
+  guard_until integer not null,                 -- from here on the record counts as absent, unless its outcome is open
+  tries       integer not null default 0,       -- how often a recovery has tried to settle this run
+  recover_at  integer not null default 0        -- no recovery before; apart from lease_until, from which the quarantine counts
 ) strict, without rowid;
 -- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is
 -- in doubt, so it stays small however many there are, and a completion takes its entry out again.

@@ -71,7 +71,14 @@ pub async fn pages_neither_repeat_nor_miss(store: &dyn Store, clock: &dyn Clock)
     let first = store.list(&filter, Page::first(2)).await.unwrap();
     let gone = &first[0];
     let by = Audit { who: "ops".into(), why: "asked the provider".into() };
-    let resolve = Resolve { record: gone.id, seen: gone.fence, to: Resolution::Void, quarantine: QUARANTINE, by };
+    let resolve = Resolve {
+        record: gone.id,
+        seen: gone.fence,
+        to: Resolution::Void,
+        quarantine: QUARANTINE,
+        reason: Reason::Operator,
+        by,
+    };
     assert!(store.resolve(&resolve).await.unwrap());
     let second = store.list(&filter, Page::first(2).after(first[1].id)).await.unwrap();
     assert_eq!(second.iter().map(|shown| shown.id).collect::<Vec<_>>(), sorted[2..4]);
@@ -79,7 +86,7 @@ pub async fn pages_neither_repeat_nor_miss(store: &dyn Store, clock: &dyn Clock)
 
 /// A provider's id finds all that it was recorded with; catches a store that looks at the id alone, or forgets what an
 /// earlier run left.
-pub async fn a_providers_id_finds_its_records(store: &dyn Store) {
+pub async fn a_providers_id_finds_its_records(store: &dyn Store, clock: &dyn Clock) {
     let link = |claim: &Claim, provider: &str| Link {
         record: claim.record,
         epoch: 0,
@@ -96,6 +103,7 @@ pub async fn a_providers_id_finds_its_records(store: &dyn Store) {
     assert_eq!(found.iter().map(|shown| shown.id).collect::<Vec<_>>(), of(&["a", "b"]));
     assert_eq!(found[0].links, [("stripe".to_owned(), "ch_1".to_owned())]);
     assert!(store.linked("stripe", "ch_2").await.unwrap().is_empty());
+    clock.pass(SECOND).await;
     finish(store, &one, Outcome::Released(Reason::Status)).await;
     own(store, &claim("a")).await;
     let found = store.linked("stripe", "ch_1").await.unwrap();

@@ -86,7 +86,10 @@ pub(crate) async fn find(store: &dyn Store, key: &str) -> Record {
 
 pub(crate) async fn resolve(store: &dyn Store, key: &str, seen: Fence, to: Resolution) -> bool {
     let by = Audit { who: "ops".into(), why: "asked the provider".into() };
-    store.resolve(&Resolve { record: record(key), seen, to, quarantine: QUARANTINE, by }).await.unwrap()
+    store
+        .resolve(&Resolve { record: record(key), seen, to, quarantine: QUARANTINE, reason: Reason::Operator, by })
+        .await
+        .unwrap()
 }
 
 /// Claims `key`, ends its run in doubt by its own report, and gives the claim and its fence.

@@ -6,9 +6,11 @@ fn every_case_is_in_the_list() {
     for (group, source) in [
         ("claims", include_str!("claims.rs")),
         ("finishes", include_str!("finishes.rs")),
+        ("listings", include_str!("listings.rs")),
         ("operators", include_str!("operators.rs")),
         ("purges", include_str!("purges.rs")),
         ("races", include_str!("races.rs")),
+        ("recoveries", include_str!("recoveries.rs")),
         ("windows", include_str!("windows.rs")),
     ] {
         let from = list.find(&format!("$with, {group}:")).unwrap();
@@ -26,5 +28,5 @@ fn every_case_is_in_the_list() {
 #[test]
 fn every_group_of_cases_is_looked_at() {
     let modules = include_str!("../conformance.rs").lines().filter(|line| line.starts_with("pub mod ")).count();
-    assert_eq!(modules, 6, "a new group belongs into `every_case_is_in_the_list`");
+    assert_eq!(modules, 8, "a new group belongs into `every_case_is_in_the_list`");
 }

@@ -137,29 +137,37 @@ pub(super) fn retry_after(kind: ErrorKind) -> Option<Duration> {
     }
 }
 
+/// When a doubt that may settle itself is worth coming back for.
+const RECOVERS_IN: Duration = Duration::from_secs(5);
+
 /// The statuses whose problems name the record: those in which somebody may have to look for it.
 const NAMES_THE_RECORD: [u16; 4] = [409, 410, 500, 504];
 
 impl Problem {
-    fn new(error: &Error, config: &HttpConfig) -> Self {
+    /// `recovers`: the operation has a recovery hook, so a doubt may settle itself.
+    fn new(error: &Error, config: &HttpConfig, recovers: bool) -> Self {
         let (kind, about, row) = (error.kind(), error.about(), row(error.kind()));
         let status = if kind == ErrorKind::Mismatch { config.mismatch_status } else { row.status };
         let operation = about.record.filter(|_| NAMES_THE_RECORD.contains(&status.as_u16())).map(|id| id.to_string());
+        let settles_itself = recovers && row.state == Some("in_doubt");
         let links =
             about.links.iter().map(|(provider, id)| ProviderLink { provider: provider.clone(), id: id.clone() });
         Self {
             type_uri: format!("{}{}", config.problem_base, row.slug),
             title: row.title,
             status: status.as_u16(),
-            detail: detail(error),
+            detail: detail(error, settles_itself),
             state: row.state,
             op: about.op,
             operation,
             safe_new_key: row.safe_new_key && !about.body_ran,
-            retry: row.retry,
+            retry: if settles_itself { "same-key" } else { row.retry },
             original_status: about.original_status,
             links: links.collect(),
-            retry_after: retry_after(kind),
+            retry_after: match kind {
+                ErrorKind::InDoubt if recovers => Some(RECOVERS_IN),
+                kind => retry_after(kind),
+            },
         }
     }
 
@@ -193,8 +201,11 @@ pub(super) fn whole_seconds(retry_after: Duration) -> HeaderValue {
 }
 
 /// What a caller can make use of: never a source, which may name tables, files or hosts.
-fn detail(error: &Error) -> String {
+fn detail(error: &Error, settles_itself: bool) -> String {
     let advice = match error.kind() {
+        _ if settles_itself => {
+            "It may have taken effect; that is being found out. Send the same request with the same key again, not with a new one: it could happen twice."
+        }
         ErrorKind::MissingKey => "Send a new, unique key, the same one on every retry of this action.",
         ErrorKind::InvalidKey => "Send 1 to 255 visible ASCII characters, a UUID for instance.",
         ErrorKind::Mismatch => "Use a new key for a new action, and the first payload for a retry.",
@@ -231,7 +242,8 @@ impl Runtime {
     /// The answer for an error, in this runtime's format.
     pub(super) fn problem(&self, error: &Error) -> Response {
         let config = &self.config().http;
-        Problem::new(error, config).into_response(config)
+        let recovers = error.about().op.is_some_and(|op| self.config().recovers(op));
+        Problem::new(error, config, recovers).into_response(config)
     }
 }
 
@@ -242,7 +254,7 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let error = self.with(|about| about.body_ran = true);
         let config = HttpConfig::default();
-        let mut response = Problem::new(&error, &config).into_response(&config);
+        let mut response = Problem::new(&error, &config, false).into_response(&config);
         response.extensions_mut().insert(Passed(Arc::new(error)));
         response
     }

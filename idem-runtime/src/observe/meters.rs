@@ -7,7 +7,7 @@ use std::{iter, time::Duration};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
 
-use super::Ending;
+use super::{Ending, Recovered};
 use crate::{purge, store::Doubts};
 
 /// What is known of a metric beside its values.
@@ -56,13 +56,15 @@ const UNKNOWN_FINGERPRINT: Metric = counter(
 );
 const REPLAY_HEAVY: Metric =
     counter("idem_replay_heavy_scopes_total", "Scopes whose clients retry far more than all others, once a window.");
+const RECOVERIES: Metric =
+    counter("idem_recoveries_total", "Questions to recovery hooks about doubts, by what came of them.");
 const PURGED_RECORDS: Metric = counter("idem_purged_records_total", "Records that were removed.");
 const PURGED_ANSWERS: Metric = counter("idem_purged_answers_total", "Answers that were removed before their records.");
 const PURGE_REFUSALS: Metric =
     counter("idem_purge_refusals_total", "Purges that did not start because something was wrong, by reason.");
 const PURGE: Metric = seconds("idem_purge_seconds", "How long one purge took.");
 
-pub(super) const ALL: [&Metric; 15] = [
+pub(super) const ALL: [&Metric; 16] = [
     &REQUESTS,
     &CLAIM,
     &FINISH,
@@ -74,6 +76,7 @@ pub(super) const ALL: [&Metric; 15] = [
     &UNPROTECTED,
     &UNKNOWN_FINGERPRINT,
     &REPLAY_HEAVY,
+    &RECOVERIES,
     &PURGED_RECORDS,
     &PURGED_ANSWERS,
     &PURGE_REFUSALS,
@@ -108,6 +111,7 @@ pub(super) struct Meters {
     unprotected: Key,
     unknown_fingerprint: Key,
     replay_heavy: Key,
+    recoveries: [Key; Recovered::ALL.len()],
 }
 
 impl Meters {
@@ -115,6 +119,9 @@ impl Meters {
         let key = |metric: &Metric| Key::from_parts(metric.name, vec![by_op(op)]);
         let ending = |ending: Ending| {
             Key::from_parts(REQUESTS.name, vec![by_op(op), Label::from_static_parts("outcome", ending.as_str())])
+        };
+        let recovered = |recovered: Recovered| {
+            Key::from_parts(RECOVERIES.name, vec![by_op(op), Label::from_static_parts("outcome", recovered.as_str())])
         };
         let meters = Self {
             op,
@@ -127,6 +134,7 @@ impl Meters {
             unprotected: key(&UNPROTECTED),
             unknown_fingerprint: key(&UNKNOWN_FINGERPRINT),
             replay_heavy: key(&REPLAY_HEAVY),
+            recoveries: Recovered::ALL.map(recovered),
         };
         meters.begin_at_zero();
         meters
@@ -135,7 +143,7 @@ impl Meters {
     /// A counter that is first seen at 1 has not risen for whoever watches it, so the first of its kind would wake nobody.
     fn begin_at_zero(&self) {
         let others = [&self.fenced, &self.unprotected, &self.unknown_fingerprint, &self.replay_heavy];
-        self.requests.iter().chain(others).for_each(|key| count(key, 0));
+        self.requests.iter().chain(&self.recoveries).chain(others).for_each(|key| count(key, 0));
     }
 
     pub(super) fn ended(&self, ending: Ending) {
@@ -143,6 +151,10 @@ impl Meters {
         if ending == Ending::Unprotected {
             count(&self.unprotected, 1);
         }
+    }
+
+    pub(super) fn recovered(&self, recovered: Recovered) {
+        count(&self.recoveries[recovered as usize], 1);
     }
 
     pub(super) fn fenced(&self) {

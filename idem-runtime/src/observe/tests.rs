@@ -54,6 +54,16 @@ fn each_ending_has_a_number_and_a_name_of_its_own() {
 }
 
 #[test]
+fn each_outcome_of_a_recovery_has_a_number_and_a_name_of_its_own() {
+    for (n, recovered) in super::Recovered::ALL.into_iter().enumerate() {
+        assert_eq!(recovered as usize, n);
+        assert!(DOCUMENTED.contains(&format!("`{}`", recovered.as_str())));
+        let seen = recorded(|| Observer::new(["op"]).recovered("op", recovered));
+        assert_eq!(seen[&format!("idem_recoveries_total{{op=op,outcome={}}}", recovered.as_str())], 1.0);
+    }
+}
+
+#[test]
 fn a_call_ends_once_and_one_that_nobody_ends_was_left() {
     let seen = recorded(|| {
         let observer = Observer::new(["op"]);

@@ -12,6 +12,7 @@ use crate::http::HttpConfig;
 use crate::{
     operation::{ClientErrors, InFlight, Operation, registered},
     operations::OperationInfo,
+    recovery::Hook,
     store::{Chain, Store},
 };
 
@@ -34,6 +35,7 @@ pub(crate) struct Config {
     pub(crate) waiters_per_key: usize,
     pub(crate) waiters: usize,
     pub(crate) purge_every: Duration,
+    pub(crate) hooks: Vec<(String, Hook)>,
     pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
     /// What that comes to; made by the first who asks.
     pub(crate) served: OnceLock<Vec<OperationInfo>>,
@@ -96,6 +98,7 @@ impl Builder {
             waiters_per_key: 100,
             waiters: 1000,
             purge_every: Duration::from_secs(60),
+            hooks: Vec::new(),
             serves: Box::new(|_| true),
             served: OnceLock::new(),
             #[cfg(feature = "axum")]
@@ -242,7 +245,7 @@ impl Builder {
         check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
         #[cfg(feature = "axum")]
         faults.extend(config.http.faults().into_iter().map(Fault));
-        faults.extend(self.annotation_faults().into_iter().map(Fault));
+        faults.extend(self.annotation_faults().into_iter().chain(config.hook_faults()).map(Fault));
         faults
     }
 

@@ -19,13 +19,14 @@ const STATES: [State; 7] = [
     State::Resumable,
     State::Unknown(99),
 ];
-const EVENTS: [Event; 8] = [
+const EVENTS: [Event; 9] = [
     Event::Claim { rerun: false },
     Event::Claim { rerun: true },
     Event::Complete,
     Event::Reject,
     Event::Release,
     Event::Hold,
+    Event::Recover,
     Event::ResolveDone,
     Event::ResolveReleased,
 ];
@@ -70,14 +71,24 @@ fn nobody_but_the_attempt_itself_ends_a_live_run() {
 }
 
 #[test]
-fn in_doubt_is_left_only_by_its_own_attempt_or_an_operator() {
+fn in_doubt_is_left_only_by_its_own_attempt_or_a_decision() {
     for facts in all_facts().filter(|f| f.state == State::InDoubt) {
         for event in EVENTS {
             let Some(to) = next(&facts, event) else { continue };
             let own = facts.mine && matches!(event, Event::Complete | Event::Reject | Event::Release);
             let operator = matches!(event, Event::ResolveDone | Event::ResolveReleased);
-            assert!(own || operator, "{facts:?} {event:?} {to:?}");
+            let tried = event == Event::Recover && to == State::InDoubt;
+            assert!(own || operator || tried, "{facts:?} {event:?} {to:?}");
         }
+    }
+}
+
+/// T12: never while an owner may be alive, and never what is settled.
+#[test]
+fn only_a_doubt_is_recovered_and_it_stays_one() {
+    for facts in all_facts() {
+        let doubt = facts.state == State::InDoubt || facts.state == State::InFlight && facts.lease_over;
+        assert_eq!(next(&facts, Event::Recover), doubt.then_some(State::InDoubt), "{facts:?}");
     }
 }
 

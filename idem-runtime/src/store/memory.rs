@@ -2,6 +2,7 @@
 
 mod list;
 mod purge;
+mod recover;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +15,8 @@ use tokio::time::Instant;
 
 use super::{
     Audit, Claim, Claimed, Doubts, Due, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged,
-    Record, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
+    PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip,
+    Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -222,6 +224,16 @@ impl Store for MemoryStore {
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         let (mut held, now) = self.lock();
         Ok(held.resolve(resolve, now))
+    }
+
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.recover(recover, now))
+    }
+
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.put_off(put_off, now))
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

@@ -11,7 +11,7 @@ use crate::{
     state::{Event, Reason, State},
 };
 
-/// An operator's decision.
+/// A decision of an operator, or of a recovery.
 #[derive(Debug, Clone)]
 pub struct Resolve {
     /// Which record.
@@ -22,6 +22,8 @@ pub struct Resolve {
     pub to: Resolution,
     /// How long after the end of its lease a silent body may still act.
     pub quarantine: Duration,
+    /// [`Reason::Operator`] or [`Reason::Recovery`]: kept with the record.
+    pub reason: Reason,
     /// Who, and why.
     pub by: Audit,
 }

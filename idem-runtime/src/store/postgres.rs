@@ -6,6 +6,7 @@ mod error;
 mod list;
 mod purge;
 mod record;
+mod recover;
 mod schema;
 mod sql;
 mod survey;
@@ -26,8 +27,8 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Record, Renewal, Renewed,
-    Resolve, Store, StoreError, Strip, Stripped, Survey,
+    Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Record, Recover,
+    Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey,
 };
 use crate::key::RecordId;
 
@@ -193,6 +194,14 @@ impl Store for PostgresStore {
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         self.verbs().resolve(resolve).await
+    }
+
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        self.verbs().recover(recover).await
+    }
+
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        self.verbs().put_off(put_off).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

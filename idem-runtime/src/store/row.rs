@@ -42,6 +42,10 @@ pub(super) struct Row {
     pub(super) created_at: Millis,
     pub(super) expires_at: Millis,
     pub(super) guard_until: Millis,
+    /// How often a recovery has tried to settle this run.
+    pub(super) tries: u32,
+    /// Before this, no recovery tries (again).
+    pub(super) recover_at: Millis,
 }
 
 /// What a finish makes of a row.
@@ -72,6 +76,8 @@ impl Row {
             created_at: now,
             expires_at: now.plus(claim.ttl),
             guard_until: now.plus(claim.guard.max(claim.ttl)),
+            tries: 0,
+            recover_at: Millis::default(),
         }
     }
 
@@ -148,7 +154,7 @@ impl Row {
         self.state == State::InFlight && self.attempt == attempt
     }
 
-    /// What an operator's decision makes of this row, but for its new fence; `None` if it is not allowed. The new
+    /// What a decision makes of this row, but for its new fence; `None` if it is not allowed. The new
     /// attempt is nobody's, so the old one can write no more.
     pub(super) fn resolved(&self, resolve: &Resolve, now: Millis) -> Option<Self> {
         if self.fence != resolve.seen {
@@ -156,7 +162,7 @@ impl Row {
         }
         let quarantine_over = self.lease_until.plus(resolve.quarantine) <= now;
         let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, resolve.to.event())?;
-        let mut row = Self { state, reason: Some(Reason::Operator), attempt: Attempt::random(), ..self.clone() };
+        let mut row = Self { state, reason: Some(resolve.reason), attempt: Attempt::random(), ..self.clone() };
         if state == State::Done {
             row.grant_windows(now);
         }
@@ -214,7 +220,7 @@ impl Row {
     }
 
     /// The facts of nobody in particular.
-    fn facts(&self, now: Millis) -> Facts {
+    pub(super) fn facts(&self, now: Millis) -> Facts {
         Facts {
             state: self.state,
             reason: self.reason,

@@ -6,6 +6,7 @@ mod filesystem;
 mod list;
 mod purge;
 mod record;
+mod recover;
 mod schema;
 mod sql;
 mod verbs;
@@ -22,9 +23,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Record, Renewal,
-    Renewed,
-    Resolve, Store, StoreError, Strip, Stripped, Survey, row::Millis,
+    Attempt, Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Record,
+    Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey, row::Millis,
 };
 use crate::key::RecordId;
 
@@ -233,6 +233,23 @@ impl Store for SqliteStore {
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         let resolve = resolve.clone();
         self.write(move |tx, now| Box::pin(async move { verbs::resolve(tx, &resolve, now).await })).await
+    }
+
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        let due = {
+            let mut reader = self.readers.acquire().await.map_err(failed)?;
+            recover::due(&mut reader, recover).await?
+        };
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let recover = recover.clone();
+        self.write(move |tx, now| Box::pin(async move { recover::recover(tx, &recover, now).await })).await
+    }
+
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        let put_off = *put_off;
+        self.write(move |tx, now| Box::pin(async move { recover::put_off(tx, &put_off, now).await })).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

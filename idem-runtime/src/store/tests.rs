@@ -95,6 +95,12 @@ mod wrapped {
         async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
             self.0.resolve(resolve).await
         }
+        async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+            self.0.recover(recover).await
+        }
+        async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+            self.0.put_off(put_off).await
+        }
         async fn survey(&self) -> Result<Survey, StoreError> {
             self.0.survey().await
         }

@@ -62,7 +62,7 @@ async fn scenario_43_killed_between_effect_and_outcome_never_has_a_second_effect
 #[tokio::test]
 async fn case_02_killed_within_a_commit() {
     for (table, effects, path) in
-        [("gateway_effects", 0, "/payouts"), ("idem_response", 1, "/payouts"), ("idem_response", 1, "/charges")]
+        [("gateway_effects", 0, "/payouts"), ("idem_link", 1, "/payouts"), ("idem_response", 1, "/payouts")]
     {
         let (disk, payments) = killed_in(table, path, &card("tok_visa")).await;
         assert_eq!(disk.effects().await, effects, "{table}");

@@ -87,12 +87,12 @@ async fn case_05_a_frozen_run_is_never_taken_over() {
     let disk = Disk::new().await;
     let (payments, other) = (disk.start().await, disk.start().await);
     let payment = slow(A_WHILE);
-    let caller = payments.pay_meanwhile("/charges", "k1", &payment);
+    let caller = payments.pay_meanwhile("/payouts", "k1", &payment);
     disk.reaches(1).await;
     disk.freeze(&payments).await;
     disk.pass(Duration::from_secs(40 * 24 * 3600)).await; // far beyond the ttl
     for _ in 0..2 {
-        let told = refused(&other, "/charges", "k1", &payment).await;
+        let told = refused(&other, "/payouts", "k1", &payment).await;
         assert_eq!((told.status, told.slug.as_str()), (409, "idempotency-outcome-unknown"));
     }
     payments.signal(Signal::KILL);

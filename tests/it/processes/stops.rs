@@ -59,13 +59,13 @@ async fn scenario_55_a_charge_whose_client_has_left_is_finished_too() {
 async fn case_34_killed_while_it_drains() {
     let disk = Disk::new().await;
     let payments = disk.start().await;
-    let caller = payments.pay_meanwhile("/charges", "k1", &slow(FOREVER));
+    let caller = payments.pay_meanwhile("/payouts", "k1", &slow(FOREVER));
     disk.reaches(1).await;
     payments.signal(Signal::TERM);
     payments.kill().await;
     assert!(caller.await.unwrap().is_none());
     disk.pass(PAST_THE_LEASE).await;
     let payments = disk.start().await;
-    assert_outcome_unknown(&payments, "/charges", "k1", &slow(FOREVER)).await;
+    assert_outcome_unknown(&payments, "/payouts", "k1", &slow(FOREVER)).await;
     assert_eq!(disk.effects().await, 0);
 }

@@ -9,8 +9,8 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, Renewal, Renewed,
-        Resolve, Store, StoreError, Strip, Stripped, Survey,
+        Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Recover,
+        Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey,
     },
 };
 
@@ -32,6 +32,8 @@ pub(crate) enum Verb {
     Find,
     Resolve,
     Survey,
+    /// All that recoveries do to take and put off.
+    Recover,
     /// All that looks for records that are over.
     Purge,
 }
@@ -80,8 +82,8 @@ impl Faulty {
 
     /// Every verb fails until `heal`.
     pub(crate) fn down(&self) {
-        use Verb::{Claim, Find, Finish, Link, Peek, Purge, Renew, Resolve, Survey};
-        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Purge] {
+        use Verb::{Claim, Find, Finish, Link, Peek, Purge, Recover, Renew, Resolve, Survey};
+        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Recover, Purge] {
             self.tell(verb, Fault::Down);
         }
     }
@@ -179,6 +181,12 @@ impl Store for Faulty {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         self.go(Verb::Resolve, self.inner.resolve(resolve)).await
+    }
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        self.go(Verb::Recover, self.inner.recover(recover)).await
+    }
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        self.go(Verb::Recover, self.inner.put_off(put_off)).await
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         self.go(Verb::Survey, self.inner.survey()).await

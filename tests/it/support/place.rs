@@ -272,7 +272,8 @@ impl Place {
 
 /// Moves every record's time back by this span.
 fn records_back(by: &str) -> String {
-    let shift = ["lease_until", "created_at", "expires_at", "guard_until"].map(|at| format!("{at} = {at} - {by}"));
+    let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at"]
+        .map(|at| format!("{at} = {at} - {by}"));
     format!("update idem_key set {}", shift.join(", "))
 }
 

@@ -6,7 +6,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use idem_runtime::{Execution, Final, NotApplied, OperationInfo, Runtime, idempotent};
+use idem_runtime::{
+    Execution, Final, InDoubt, NotApplied, OperationInfo, Recovery, Runtime, StoredResponse, idempotent,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +29,25 @@ pub(crate) async fn charge(
     Ok(created("/charges", receipt))
 }
 
+/// A charge whose outcome is unknown: the gateway knows it by the key that it was given.
+pub(crate) async fn recover_charge(gateway: Gateway, doubt: InDoubt) -> Recovery {
+    let receipt = match gateway.find(doubt.provider_key()).await {
+        Ok(Some(receipt)) => receipt,
+        Ok(None) => return Recovery::NotApplied,
+        Err(_) => return Recovery::StillUnknown { retry_in: None },
+    };
+    let links = vec![("gateway".to_owned(), receipt.id.clone())];
+    let answer = match receipt.is_declined() {
+        true => ApiError::Gateway(Trouble::DeclinedForGood).into_response(),
+        false => created("/charges", receipt).into_response(),
+    };
+    match StoredResponse::http(answer).await {
+        Ok(answer) => Recovery::Completed(answer, links),
+        Err(_) => Recovery::StillUnknown { retry_in: None },
+    }
+}
+
+/// Without a recovery hook: a person looks at each payout whose outcome is unknown.
 #[idempotent(scope = "tenant", op = "payout", ttl = "24h")]
 pub(crate) async fn payout(
     tenant: Tenant,

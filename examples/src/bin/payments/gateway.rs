@@ -111,6 +111,14 @@ impl Gateway {
         }
     }
 
+    /// What the gateway has done by this key, if anything: for whoever did not get its reply.
+    pub(crate) async fn find(&self, key: &str) -> Result<Option<Receipt>, Trouble> {
+        let find = "select id, amount, currency, status from gateway_effects where provider_key = $1";
+        let find = sqlx::query_as(find).persistent(false).bind(key);
+        let mut connection = self.books.begin().await?;
+        Ok(find.fetch_optional(&mut *connection).await?)
+    }
+
     /// Everything that ever happened for a tenant, in order.
     pub(crate) async fn effects(&self, kind: Kind, tenant: Tenant) -> Result<Vec<Receipt>, Trouble> {
         let effects =
@@ -146,6 +154,12 @@ impl Gateway {
         let receipt = receipt.fetch_one(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(receipt)
+    }
+}
+
+impl Receipt {
+    pub(crate) fn is_declined(&self) -> bool {
+        self.status == "declined"
     }
 }
 

@@ -40,8 +40,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
     let metrics = Metrics::install()?;
-    let idem = over(&url).await?.namespace("payments").lease(lease()?).build().await?;
-    let app = App { idem: idem.clone(), gateway: Gateway::connect(&url).await? };
+    let builder = over(&url).await?.namespace("payments").lease(lease()?);
+    let gateway = Gateway::connect(&url).await?;
+    let asked = gateway.clone();
+    let idem = builder.recover("charge", move |doubt| api::recover_charge(asked.clone(), doubt)).build().await?;
+    let app = App { idem: idem.clone(), gateway };
 
     let (scraped, upkeep) = (metrics.clone(), tokio::spawn(metrics.keep_up()));
     let router = Router::new()

@@ -76,16 +76,22 @@ pub(super) fn arguments(filter: &Filter, page: Page) -> [Arg<'_>; 6] {
 }
 
 /// Records from rows that follow each other.
-pub(super) fn records(rows: &[PgRow]) -> Result<Vec<Record>, StoreError> {
-    let mut records: Vec<Record> = Vec::new();
+pub(super) fn records(shown: &[PgRow]) -> Result<Vec<Record>, StoreError> {
+    Ok(rows(shown)?.into_iter().map(|(record, _)| record).collect())
+}
+
+/// The same, with how often each has been tried.
+pub(super) fn rows(rows: &[PgRow]) -> Result<Vec<(Record, u32)>, StoreError> {
+    let mut records: Vec<(Record, u32)> = Vec::new();
     for row in rows {
         let id = RecordId::from(record::kid(row)?.into_bytes());
-        if records.last().is_none_or(|last| last.id != id) {
+        if records.last().is_none_or(|(last, _)| last.id != id) {
             let Stored { row, op, scope, now } = record::found(row)?;
             let since_1970 = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
-            records.push(row.record(id, (op, scope), Vec::new(), now, SystemTime::UNIX_EPOCH + since_1970));
+            let record = row.record(id, (op, scope), Vec::new(), now, SystemTime::UNIX_EPOCH + since_1970);
+            records.push((record, row.tries));
         }
-        if let (Some(record), Some(provider), Some(link)) =
+        if let (Some((record, _)), Some(provider), Some(link)) =
             (records.last_mut(), column(row, "provider")?, column(row, "id")?)
         {
             record.links.push((provider, link));

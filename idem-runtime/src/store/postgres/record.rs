@@ -39,6 +39,8 @@ pub(super) fn found(row: &PgRow) -> Result<Stored, StoreError> {
             created_at: Millis(column(row, "created_at")?),
             expires_at: Millis(column(row, "expires_at")?),
             guard_until: Millis(column(row, "guard_until")?),
+            tries: count(row, "tries")?,
+            recover_at: Millis(column(row, "recover_at")?),
         },
     })
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{list, purge, survey};
+use super::{list, purge, recover, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Statements {
     pub(super) list_open: Statement,
     pub(super) by_link: Statement,
     pub(super) resolve: Statement,
+    pub(super) recover: Statement,
+    pub(super) put_off: Statement,
     pub(super) note_open: Statement,
     pub(super) doubts: Statement,
     pub(super) settings: Statement,
@@ -71,6 +73,8 @@ impl Statements {
             list_open: statement(&list::whole(list::OPEN)),
             by_link: statement(&list::whole(list::BY_LINK)),
             resolve: statement(RESOLVE),
+            recover: statement(&list::whole(recover::RECOVER)),
+            put_off: statement(recover::PUT_OFF),
             note_open: statement(survey::NOTE_OPEN),
             doubts: statement(survey::DOUBTS),
             settings: statement(SETTINGS),
@@ -89,6 +93,7 @@ const COLUMNS: &str = "
     floor(extract(epoch from r.created_at) * 1000)::int8 as created_at,
     ceil(extract(epoch from r.expires_at) * 1000)::int8 as expires_at,
     ceil(extract(epoch from r.guard_until) * 1000)::int8 as guard_until,
+    r.tries, ceil(extract(epoch from r.recover_at) * 1000)::int8 as recover_at,
     floor(extract(epoch from {now}) * 1000)::int8 as now";
 
 /// `state::next` for a claim: the one rule that is also told in SQL, since looking and taking are one statement here.
@@ -149,7 +154,9 @@ ins as (
     lease_until = case when {claimable:excluded} then excluded.lease_until else k.lease_until end,
     created_at  = case when {claimable:excluded} then excluded.created_at else k.created_at end,
     expires_at  = case when {claimable:excluded} then excluded.expires_at else k.expires_at end,
-    guard_until = case when {claimable:excluded} then excluded.guard_until else k.guard_until end
+    guard_until = case when {claimable:excluded} then excluded.guard_until else k.guard_until end,
+    tries       = case when {claimable:excluded} then 0 else k.tries end,
+    recover_at  = case when {claimable:excluded} then 'epoch' else k.recover_at end
   returning k.*
 ),
 r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
@@ -239,7 +246,7 @@ select {columns}, l.provider, l.id
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
 /// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended. A voided one
-/// (`$6`, no answer) keeps not even the answer of an earlier epoch.
+/// (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
 const RESOLVE: &str = "
 with cur as materialized (
   select k.kid, k.state from {schema}.idem_key k
@@ -253,7 +260,7 @@ with cur as materialized (
 moved as (
   update {schema}.idem_key k set
     state       = $3::int2,
-    reason      = 11,
+    reason      = $12::int2,
     fence       = nextval('{schema}.idem_fence'),
     attempt     = $4::uuid,
     expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2

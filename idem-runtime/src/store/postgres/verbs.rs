@@ -183,6 +183,7 @@ impl Verbs {
             Arg::Bytes(body(answer)),
             Arg::Text(text(&resolve.by.who)),
             Arg::Text(text(&resolve.by.why)),
+            Arg::Short(resolve.reason.code()),
         ];
         let rows = self.connections.rows(&self.statements.resolve, &args).await?;
         column(rows.first().ok_or_else(contradiction)?, "resolved")

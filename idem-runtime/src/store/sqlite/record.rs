@@ -38,6 +38,8 @@ pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
             created_at: Millis(integer(row, "created_at")?),
             expires_at: Millis(integer(row, "expires_at")?),
             guard_until: Millis(integer(row, "guard_until")?),
+            tries: integer(row, "tries")?,
+            recover_at: Millis(integer(row, "recover_at")?),
         },
     })
 }

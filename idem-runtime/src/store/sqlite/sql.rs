@@ -11,7 +11,7 @@ macro_rules! now {
 macro_rules! columns {
     () => {
         "k.op, k.scope, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
-         k.lease_until, k.created_at, k.expires_at, k.guard_until"
+         k.lease_until, k.created_at, k.expires_at, k.guard_until, k.tries, k.recover_at"
     };
 }
 
@@ -55,7 +55,8 @@ pub(super) const CLAIM: &str = "
         scope = excluded.scope, op = excluded.op, state = excluded.state, reason = excluded.reason,
         fence = excluded.fence, attempt = excluded.attempt, attempts = excluded.attempts, epoch = excluded.epoch,
         fp_alg = excluded.fp_alg, fp = excluded.fp, lease_until = excluded.lease_until,
-        created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until";
+        created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until,
+        tries = 0, recover_at = 0";
 
 /// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
 pub(super) const FINISH: &str = "

@@ -86,7 +86,7 @@ async fn take(transaction: &mut SqliteConnection, claim: &Claim, row: &Row) -> R
     Ok(())
 }
 
-async fn next_fence(transaction: &mut SqliteConnection) -> Result<Fence, StoreError> {
+pub(super) async fn next_fence(transaction: &mut SqliteConnection) -> Result<Fence, StoreError> {
     sqlx::query_scalar(sql::FENCE).fetch_one(transaction).await.map(Fence).map_err(failed)
 }
 

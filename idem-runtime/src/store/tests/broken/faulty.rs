@@ -2,6 +2,7 @@
 
 mod list;
 mod purge;
+mod recover;
 mod verbs;
 
 use super::{
@@ -78,6 +79,21 @@ pub(super) enum Fault {
     PagesByCount,
     FindsByIdAlone,
     FindsByLinksOfTheEpoch,
+    RecoversAnyOperation,
+    RecoversRuns,
+    RecoversAll,
+    RecoversForNoReason,
+    RecoversWithoutANewAttempt,
+    RecoversWithoutANewFence,
+    IgnoresTheGrace,
+    TriesAtOnceAgain,
+    TriesForEver,
+    KeepsCountingTries,
+    TakesATryForALease,
+    /// In two steps, with somebody else's turn in between.
+    ChecksThenRecovers,
+    ForgetsToPutOff,
+    PutsOffByAnyFence,
     CountsTheLive,
     /// And not what has lost its lease.
     CountsReportsOnly,
@@ -248,6 +264,12 @@ impl Store for Faulty {
     }
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         Ok(self.resolve_one(resolve).await)
+    }
+    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
+        Ok(self.recover_some(recover).await)
+    }
+    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
+        Ok(self.put_off_one(put_off))
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         let counts = |row: &Row| match self.fault {

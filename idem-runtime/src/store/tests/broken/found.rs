@@ -85,6 +85,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "an_answer_is_replayed_then_refused_then_runs_afresh",
             "a_zombie_of_a_released_run_is_shut_out",
             "a_purged_key_is_claimed_afresh",
+            "an_owner_that_comes_after_a_recovery_is_lost",
         ],
     ),
     (
@@ -153,6 +154,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_renewed_lease_ends_later",
             "runs_and_doubts_are_never_purged",
             "an_answer_is_dropped_when_its_record_only_refuses",
+            "an_owner_that_comes_after_a_recovery_is_lost",
         ],
     ),
     (
@@ -239,7 +241,11 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     ),
     (
         Fault::IgnoresTheQuarantine,
-        &["resolve_releases_what_has_ended_by_its_own_report", "a_zombie_of_a_released_run_is_shut_out"],
+        &[
+            "resolve_releases_what_has_ended_by_its_own_report",
+            "a_zombie_of_a_released_run_is_shut_out",
+            "a_quarantine_counts_from_the_owners_lease",
+        ],
     ),
     (
         Fault::TakesVoidForRelease,
@@ -260,6 +266,37 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::PagesByCount, &["pages_neither_repeat_nor_miss"]),
     (Fault::FindsByIdAlone, &["a_providers_id_finds_its_records"]),
     (Fault::FindsByLinksOfTheEpoch, &["a_providers_id_finds_its_records"]),
+    (Fault::RecoversAnyOperation, &["a_recovery_takes_doubts_of_its_operations"]),
+    (Fault::RecoversRuns, &["a_recovery_takes_doubts_of_its_operations", "a_recovery_leaves_a_silent_owner_its_grace"]),
+    (Fault::RecoversAll, &["a_recovery_takes_doubts_of_its_operations"]),
+    (
+        Fault::RecoversForNoReason,
+        &[
+            "a_recovery_takes_doubts_of_its_operations",
+            "an_owner_that_comes_after_a_recovery_is_lost",
+            "what_was_tried_too_often_is_left_to_operators",
+        ],
+    ),
+    (
+        Fault::RecoversWithoutANewAttempt,
+        &["a_recovery_takes_doubts_of_its_operations", "an_owner_that_comes_after_a_recovery_is_lost"],
+    ),
+    (
+        Fault::RecoversWithoutANewFence,
+        &[
+            "a_recovery_takes_doubts_of_its_operations",
+            "what_is_put_off_is_tried_later",
+            "what_was_tried_too_often_is_left_to_operators",
+        ],
+    ),
+    (Fault::IgnoresTheGrace, &["a_recovery_leaves_a_silent_owner_its_grace"]),
+    (Fault::TriesAtOnceAgain, &["a_recovery_takes_doubts_of_its_operations", "one_of_two_recoveries_takes_a_doubt"]),
+    (Fault::TriesForEver, &["what_was_tried_too_often_is_left_to_operators"]),
+    (Fault::KeepsCountingTries, &["what_was_tried_too_often_is_left_to_operators"]),
+    (Fault::TakesATryForALease, &["a_quarantine_counts_from_the_owners_lease"]),
+    (Fault::ChecksThenRecovers, &["one_of_two_recoveries_takes_a_doubt"]),
+    (Fault::ForgetsToPutOff, &["what_is_put_off_is_tried_later", "a_quarantine_counts_from_the_owners_lease"]),
+    (Fault::PutsOffByAnyFence, &["what_is_put_off_is_tried_later"]),
     (Fault::CountsTheLive, &["doubts_are_counted_by_operation"]),
     (Fault::CountsReportsOnly, &["doubts_are_counted_by_operation"]),
     (

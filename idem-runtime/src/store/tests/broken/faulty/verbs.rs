@@ -33,9 +33,13 @@ impl Faulty {
             _ => {}
         }
         let scope = self.locked(|held, _| held.records.get(&claim.record).map(|kept| kept.scope.clone()));
+        let tries = self.row(claim.record).map(|row| row.tries);
         let claimed = self.keeping_the_answer(claim.record, || self.locked(|held, now| held.claim(&claim, now)));
         if let (Fault::KeepsTheFirstScope, Some(scope)) = (self.fault, scope) {
             self.locked(|held, _| held.records.get_mut(&claim.record).map(|kept| kept.scope = scope));
+        }
+        if let (Fault::KeepsCountingTries, Some(tries)) = (self.fault, tries) {
+            self.change(claim.record, |row| row.tries = tries);
         }
         if let (Fault::CountsFencesPerRecord, Claimed::Owner(owned)) = (self.fault, &claimed) {
             let fence = Fence(owned.attempts.into());

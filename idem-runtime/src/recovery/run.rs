@@ -1,0 +1,254 @@
+//! Asks the hooks. Each process asks about what it could take; what it takes, nobody else has meanwhile.
+
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::{sync::Semaphore, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Hook, InDoubt, Recovery};
+use crate::{
+    execution::is_link,
+    observe::{Observer, Recovered},
+    operation::{Kind, Operation},
+    runtime::Config,
+    state::Reason,
+    store::{
+        Audit, Doubts, Link, PutOff, Record, Recover, Recovering, Resolution, Resolve, Store, StoreError,
+        StoredResponse,
+    },
+    wait::Waiters,
+};
+
+/// So many hooks of a process are asked at a time.
+const SLOTS: usize = 16;
+/// How long a hook may take.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How much longer than its lease an owner is left alone that has not reported: it may be a little late.
+const GRACE: Duration = Duration::from_secs(5);
+/// Between two tries, at first and at most.
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5 * 60));
+/// What a hook may wish for.
+const WISH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+/// With the back-off, about a day.
+const TRIES: u32 = 300;
+
+/// All that recovers in one process.
+pub(crate) struct Recoveries {
+    hooks: HashMap<&'static str, (Hook, &'static Operation)>,
+    store: Arc<dyn Store>,
+    store_timeout: Duration,
+    quarantine: Duration,
+    waiters: Arc<Waiters>,
+    observer: Arc<Observer>,
+    slots: Arc<Semaphore>,
+    tasks: TaskTracker,
+    draining: CancellationToken,
+    stop: CancellationToken,
+}
+
+/// The rooms of a runtime that it needs.
+pub(crate) struct Rooms {
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) observer: Arc<Observer>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) draining: CancellationToken,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Recoveries {
+    pub(crate) fn new(store: Arc<dyn Store>, config: &Config, rooms: Rooms) -> Arc<Self> {
+        let hook = |operation: &'static Operation| {
+            let (_, hook) = config.hooks.iter().find(|(op, _)| op == operation.op)?;
+            Some((operation.op, (Arc::clone(hook), operation)))
+        };
+        let Rooms { waiters, observer, tasks, draining, stop } = rooms;
+        Arc::new(Self {
+            hooks: config.served().filter_map(hook).collect(),
+            store,
+            store_timeout: config.store_timeout,
+            quarantine: config.quarantine,
+            waiters,
+            observer,
+            slots: Arc::new(Semaphore::new(SLOTS)),
+            tasks,
+            draining,
+            stop,
+        })
+    }
+
+    pub(crate) fn has_hook(&self, op: &str) -> bool {
+        self.hooks.contains_key(op)
+    }
+
+    /// Takes what may be tried now, and asks about each on a task of its own. Where nothing is in doubt, the store is not
+    /// asked.
+    pub(crate) async fn look(self: &Arc<Self>, doubts: &[Doubts]) {
+        let doubtful = |op: &&'static str| doubts.iter().any(|doubts| doubts.op == **op);
+        let ops: Vec<&'static str> = self.hooks.keys().copied().filter(doubtful).collect();
+        let free = self.slots.available_permits();
+        if ops.is_empty() || free == 0 || self.draining.is_cancelled() {
+            return;
+        }
+        // Long enough for the hook, and for the store to be told what it says.
+        let lease = LIMIT + self.store_timeout * 4;
+        let limit = u32::try_from(free).unwrap_or(u32::MAX);
+        let recover = Recover { ops, lease, grace: GRACE, tries: TRIES, limit };
+        let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
+        let taken = match asking.await {
+            Ok(Ok(Ok(taken))) => taken,
+            failed => {
+                tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
+                return;
+            }
+        };
+        for recovering in taken {
+            let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else { return }; // never: it was asked for so many
+            let this = Arc::clone(self);
+            self.tasks.spawn(async move {
+                this.recover(recovering).await;
+                drop(permit);
+            });
+        }
+    }
+
+    async fn recover(&self, recovering: Recovering) {
+        let Some((hook, operation)) = self.hooks.get(recovering.record.op.as_str()) else { return };
+        let doubt = InDoubt::new(&recovering);
+        let asking = AssertUnwindSafe(timeout(LIMIT, async move { hook(doubt).await })).catch_unwind();
+        let said = tokio::select! {
+            biased;
+            () = self.draining.cancelled() => return,
+            () = self.stop.cancelled() => return,
+            said = asking => said,
+        };
+        let (op, record) = (operation.op, recovering.record.id);
+        let recovery = match said {
+            Ok(Ok(recovery)) => Some(recovery),
+            Ok(Err(_)) => {
+                tracing::warn!(target: "idem::recovery", op, %record, "a recovery hook took longer than 30 s; asking again later");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(target: "idem::recovery", op, %record, "a recovery hook panicked; asking again later");
+                None
+            }
+        };
+        // A store that panics costs one try, not the count.
+        let writing = AssertUnwindSafe(self.write(&recovering, operation, recovery)).catch_unwind();
+        let recovered = match writing.await {
+            Ok(Ok(recovered)) => recovered,
+            failed => {
+                tracing::warn!(target: "idem::recovery", op, %record, ?failed, "what a recovery hook found out could not be stored; asking again later");
+                Recovered::Failed
+            }
+        };
+        self.waiters.wake(record);
+        self.observer.recovered(op, recovered);
+    }
+
+    /// Writes down what the hook said; `None` if it said nothing.
+    async fn write(
+        &self,
+        recovering: &Recovering,
+        operation: &'static Operation,
+        recovery: Option<Recovery>,
+    ) -> Result<Recovered, StoreError> {
+        let (record, op, id) = (&recovering.record, operation.op, recovering.record.id);
+        match recovery {
+            Some(Recovery::Completed(response, links)) if fits(operation, &response, &links) => {
+                self.link(record, links).await?;
+                let settled = self.resolve(record, operation, Resolution::Complete(response)).await?;
+                if settled {
+                    tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that it happened; retries get its answer");
+                }
+                Ok(if settled { Recovered::Completed } else { Recovered::Lost })
+            }
+            Some(Recovery::Completed(..)) => {
+                tracing::error!(target: "idem::recovery", op, record = %id, "what a recovery hook answered does not fit its operation: a handler's is made by `StoredResponse::http`, a function's by `StoredResponse::value`, and links are 1 to 512 bytes without NUL");
+                self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
+            }
+            Some(Recovery::NotApplied) => {
+                if self.resolve(record, operation, Resolution::Release).await? {
+                    tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that nothing happened; the key is free");
+                    return Ok(Recovered::NotApplied);
+                }
+                self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Quarantined))
+            }
+            Some(Recovery::StillUnknown { retry_in }) => {
+                self.put_off(recovering, retry_in).await.map(|theirs| theirs.unwrap_or(Recovered::StillUnknown))
+            }
+            None => self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Failed)),
+        }
+    }
+
+    async fn link(&self, record: &Record, links: Vec<(String, String)>) -> Result<(), StoreError> {
+        let link =
+            |(provider, id)| Link { record: record.id, epoch: record.epoch, attempt: record.attempt, provider, id };
+        let links: Vec<Link> = links.into_iter().map(link).collect();
+        if links.is_empty() { Ok(()) } else { self.ask(self.store.link(&links)).await }
+    }
+
+    async fn resolve(
+        &self,
+        record: &Record,
+        operation: &'static Operation,
+        to: Resolution,
+    ) -> Result<bool, StoreError> {
+        let quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
+        let why = match to {
+            Resolution::Release => "it found out that nothing happened",
+            _ => "it found out that it happened",
+        };
+        let by = Audit { who: "recovery hook".to_owned(), why: why.to_owned() };
+        let resolve = Resolve { record: record.id, seen: record.fence, to, quarantine, reason: Reason::Recovery, by };
+        self.ask(self.store.resolve(&resolve)).await
+    }
+
+    /// Until the next try. `Some` if the record is not ours any more.
+    async fn put_off(
+        &self,
+        Recovering { record, tries }: &Recovering,
+        wish: Option<Duration>,
+    ) -> Result<Option<Recovered>, StoreError> {
+        let by = wish.map_or_else(|| back_off(*tries), |wish| wish.clamp(WISH.0, WISH.1));
+        let put_off = PutOff { record: record.id, seen: record.fence, by };
+        if !self.ask(self.store.put_off(&put_off)).await? {
+            return Ok(Some(Recovered::Lost));
+        }
+        if *tries >= TRIES {
+            tracing::warn!(target: "idem::recovery", op = record.op, record = %record.id, "a recovery hook does not find out what happened and is asked no more; the record waits for `Runtime::resolve`");
+        }
+        Ok(None)
+    }
+
+    async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        match timeout(self.store_timeout, verb).await {
+            Ok(answer) => answer,
+            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
+        }
+    }
+}
+
+fn fits(operation: &Operation, response: &StoredResponse, links: &[(String, String)]) -> bool {
+    let right_kind = response.status.is_some() == (operation.kind == Kind::Handler);
+    right_kind && links.iter().all(|(provider, id)| is_link(provider, id))
+}
+
+/// 1 s, 2 s, 4 s … 5 min.
+fn back_off(tries: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+    BACK_OFF.0.saturating_mul(doubled).min(BACK_OFF.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clause_33_tries_come_later_and_later() {
+        let seconds: Vec<u64> = (1..=11).map(|tries| back_off(tries).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(back_off(TRIES).as_secs(), 300);
+    }
+}
