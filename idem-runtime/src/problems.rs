@@ -44,8 +44,9 @@
 //! 409 with `Retry-After`, `same-key`. The first request still runs.
 //!
 //! ## idempotency-outcome-unknown
-//! 409, `operator`; `same-key` with `Retry-After` where the service finds out by itself. The first request broke off where it may already have taken effect. It is not run again by
-//! itself. Do not use a new key: it could happen twice.
+//! 409, `operator`. The first request broke off where it may already have taken effect. It is not run again by
+//! itself. Do not use a new key: it could happen twice. Where the service finds out by itself what became of it, `retry` is
+//! `same-key`, and `Retry-After` says when it is worth coming back; so it is of the other problems that are as this one.
 //!
 //! ## idempotency-result-unavailable
 //! 410, `never`. The operation is settled, but its answer cannot be sent again: it was too large or a stream to

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, run},
+    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, run, survey},
     state::{Reason, State},
 };
 
@@ -16,6 +16,7 @@ pub(in crate::store) enum Act {
     Finish(Claim),
     Renew(Claim),
     Purge,
+    Recover,
 }
 
 /// What it said.
@@ -25,6 +26,7 @@ pub(in crate::store) enum Said {
     Finished(Finished),
     Renewed(Renewed),
     Purged(u32),
+    Recovered(usize),
 }
 
 impl Act {
@@ -33,8 +35,13 @@ impl Act {
             Self::Claim(claim) => Said::Claimed(claim_one(store, claim).await),
             Self::Finish(claim) => Said::Finished(finish(store, claim, Outcome::Done(reply("x"))).await),
             Self::Renew(claim) => Said::Renewed(store.renew(&[self.renewal(claim)], LEASE).await.unwrap()[0]),
+            Self::Recover => Said::Recovered(store.recover(&Self::recovery()).await.unwrap().len()),
             Self::Purge => Said::Purged(store.purge(&Purge::at_any_time(1_000)).await.unwrap().records),
         }
+    }
+
+    pub(in crate::store) fn recovery() -> Recover {
+        Recover { ops: vec!["charge"], lease: LEASE, grace: Duration::ZERO, tries: 10, limit: 10 }
     }
 
     pub(in crate::store) fn renewal(&self, claim: &Claim) -> Renewal {
@@ -47,7 +54,7 @@ impl Act {
 pub(in crate::store) trait Stage: Clock {
     /// The second one, as a store.
     fn store(&self) -> &Arc<dyn Store>;
-    /// Renewals and purges go by what is locked, instead of waiting.
+    /// Renewals, purges and recoveries go by what is locked, instead of waiting.
     fn goes_by(&self) -> bool;
     /// Lets the first one act, and leaves its transaction open.
     async fn hold(&self, act: &Act) -> Said;
@@ -61,7 +68,7 @@ pub(in crate::store) trait Stage: Clock {
 async fn meet(stage: &dyn Stage, first: Act, second: Act, commit: bool) -> (Option<Said>, Said) {
     stage.hold(&first).await;
     let (store, act) = (Arc::clone(stage.store()), second.clone());
-    if stage.goes_by() && matches!(second, Act::Renew(_) | Act::Purge) {
+    if stage.goes_by() && matches!(second, Act::Renew(_) | Act::Purge | Act::Recover) {
         let at_once = tokio::time::timeout(Duration::from_secs(3), second.by(&store)).await.expect("it waits");
         stage.end(commit).await;
         return (Some(at_once), second.by(&store).await);
@@ -78,6 +85,14 @@ async fn silent(stage: &dyn Stage, key: &str) -> (Claim, Claim) {
     let owner = Claim { lease: Duration::ZERO, ..claim(key) };
     own(stage.store(), &owner).await;
     (owner, Claim { rerun: true, ..claim(key) })
+}
+
+/// A run whose lease is over, and that has been looked at.
+async fn lost(stage: &dyn Stage, key: &str) -> Claim {
+    let (owner, _) = silent(stage, key).await;
+    stage.pass(Duration::from_secs(3)).await;
+    survey(stage.store()).await;
+    owner
 }
 
 /// A record that may be purged.
@@ -219,6 +234,36 @@ pub(in crate::store) async fn purge_then_finish(stage: &dyn Stage) {
     }
 }
 
+/// The owner comes while its record is being taken: one of the two has it.
+pub(in crate::store) async fn recover_then_finish(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = lost(stage, key).await;
+        match (commit, meet(stage, Act::Recover, Act::Finish(owner), commit).await.1) {
+            (true, Said::Finished(Finished::Lost)) | (false, Said::Finished(Finished::Stored { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn finish_then_recover(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = lost(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Finish(owner), Act::Recover, commit).await;
+        found!(meanwhile, None | Some(Said::Recovered(0)));
+        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
+    }
+}
+
+/// Two processes look at the same time: the second one goes by what the first one takes.
+pub(in crate::store) async fn recover_then_recover(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        lost(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Recover, Act::Recover, commit).await;
+        found!(meanwhile, None | Some(Said::Recovered(0)));
+        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
+    }
+}
+
 /// A test per pair, on a stage that `$open` makes.
 macro_rules! interleavings {
     ($open:path: $($test:ident $pair:ident)*) => {$(
@@ -240,6 +285,9 @@ macro_rules! interleavings {
             scenario_102_purge_then_claim purge_then_claim
             scenario_102_finish_then_purge finish_then_purge
             scenario_102_purge_then_finish purge_then_finish
+            scenario_102_recover_then_finish recover_then_finish
+            scenario_102_finish_then_recover finish_then_recover
+            scenario_102_recover_then_recover recover_then_recover
         }
     };
 }

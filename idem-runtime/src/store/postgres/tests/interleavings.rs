@@ -1,5 +1,5 @@
-//! Pairs of verbs at one record: see `store::tests::interleavings`. Renewals and purges go by what is locked here; all
-//! else waits for the record.
+//! Pairs of verbs at one record: see `store::tests::interleavings`. Renewals, purges and recoveries go by what is locked
+//! here; all else waits for the record.
 
 use std::sync::Arc;
 

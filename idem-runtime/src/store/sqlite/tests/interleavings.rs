@@ -10,7 +10,7 @@ use crate::{
     store::{
         Finish, Outcome, Purge, Store,
         row::Millis,
-        sqlite::{purge, sql, verbs},
+        sqlite::{purge, recover, sql, verbs},
         tests::interleavings::{Act, Said, Stage, interleavings},
     },
 };
@@ -68,6 +68,7 @@ impl Stage for Two {
             Act::Renew(claim) => {
                 Said::Renewed(verbs::renew(&mut first, &act.renewal(claim), LEASE, now).await.unwrap())
             }
+            Act::Recover => Said::Recovered(recover::recover(&mut first, &Act::recovery(), now).await.unwrap().len()),
             Act::Purge => {
                 Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000), now).await.unwrap().records)
             }
