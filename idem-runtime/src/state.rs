@@ -257,5 +257,18 @@ pub fn claim(facts: &Facts, rerun: bool) -> Verdict {
     }
 }
 
+/// A purge may remove the record (T16). What runs, is in doubt or was written by a newer version never is.
+/// `guard_over` is to say that the guard ended long enough ago for a purge.
+#[must_use]
+pub fn may_remove(facts: &Facts) -> bool {
+    matches!(facts.state, State::Done | State::Rejected | State::Released) && facts.guard_over
+}
+
+/// A purge may drop the answer and keep the record (T15).
+#[must_use]
+pub fn may_strip(facts: &Facts) -> bool {
+    facts.state == State::Done && facts.result_over
+}
+
 #[cfg(test)]
 mod tests;

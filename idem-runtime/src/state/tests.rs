@@ -150,6 +150,15 @@ fn clause_12_done_replays_then_refuses_then_runs_afresh() {
 }
 
 #[test]
+fn clause_12_only_what_is_settled_and_over_may_go() {
+    for facts in all_facts() {
+        let settled = matches!(facts.state, State::Done | State::Rejected | State::Released);
+        assert_eq!(may_remove(&facts), settled && facts.guard_over, "{facts:?}");
+        assert_eq!(may_strip(&facts), facts.state == State::Done && facts.result_over, "{facts:?}");
+    }
+}
+
+#[test]
 fn a_late_copy_of_a_claim_takes_nothing() {
     for facts in all_facts().filter(|f| f.mine) {
         for rerun in [false, true] {

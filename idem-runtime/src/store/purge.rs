@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::row::{Millis, Row};
-use crate::{key::RecordId, state::State};
+use crate::{
+    key::RecordId,
+    state::{self, Facts},
+};
 
 /// How much longer than its windows a record stays: whoever read it at their very end is done with it by then.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
@@ -87,11 +90,11 @@ pub struct Mark {
 impl Row {
     /// It may be removed: nobody runs it, nobody doubts it, and its windows are over for a while.
     pub(super) fn is_over(&self, now: Millis) -> bool {
-        matches!(self.state, State::Done | State::Rejected | State::Released) && self.guard_until.plus(GRACE) < now
+        state::may_remove(&Facts { guard_over: self.guard_until.plus(GRACE) < now, ..self.facts(now) })
     }
 
     /// Its answer is not due any more.
     pub(super) fn is_bare(&self, now: Millis) -> bool {
-        self.state == State::Done && self.expires_at <= now
+        state::may_strip(&self.facts(now))
     }
 }

@@ -1,0 +1,198 @@
+//! Each configuration by its letter. What is wrong must be found to be wrong.
+
+use idem_model_tests::{
+    A, Compare, Config, Dedupe,
+    Invariant::{self, Final, I1, I2, I3, I4, I6, I7, Payload},
+    Mode,
+    Reached::{
+        self, ActedInDoubt, Completed, Late, Lost, Purged, Rejected, Released, RunsBesideAZombie, Stripped, Told,
+    },
+    Release::{AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
+    Settler::{Hook, Operator},
+};
+
+/// All invariants hold in all interleavings, and what makes the configuration worth checking is among them.
+#[track_caller]
+fn holds(name: &str, config: Config, reached: &[Reached]) {
+    let report = config.check(reached);
+    println!("{name}: holds in {} states", report.states);
+    for &invariant in &report.broken {
+        println!("  {invariant:?}: {}", config.break_it(invariant).unwrap_or_default());
+    }
+    assert_eq!(report.broken, [], "{name}");
+    assert_eq!(report.missed, [], "{name}: never happens, so nothing is proved of it");
+}
+
+/// The checker finds what is wrong.
+#[track_caller]
+fn breaks(name: &str, config: Config, invariants: &[Invariant]) {
+    for &invariant in invariants {
+        let steps = config.break_it(invariant);
+        println!("{name}: {invariant:?} by {}", steps.as_deref().unwrap_or("nothing"));
+        assert!(steps.is_some(), "{name}: {invariant:?} is not found to be broken");
+    }
+}
+
+/// With fewer events, as counterexamples need few; and those that are left are short to read.
+const FEW: Config = Config { client_errors: false, purge: None, runs: 3, expiries: 2, windows: 0, ..A };
+/// Doubts are settled; bounded a little more, since this multiplies the states.
+const SETTLED: Config = Config { runs: 3, expiries: 2, windows: 1, ..A };
+const TRANSACTION: Config = Config { mode: Mode::OneTransaction, late: true, client_errors: false, ..A };
+const LEASED: Config = Config { mode: Mode::LeasedTransaction, rerun: true, ..TRANSACTION };
+
+#[test]
+fn model_a_held() {
+    holds("A", A, &[Told, Rejected, Stripped, Purged]);
+}
+
+#[test]
+fn model_b_an_external_effect_is_run_again() {
+    breaks("B", Config { rerun: true, late: true, ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_c_an_error_gives_the_key_back() {
+    breaks("C", Config { release_errors: true, ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_d_run_again_the_provider_dedupes() {
+    let config = Config { rerun: true, dedupe: Dedupe::ByEpoch, late: true, client_errors: false, ..A };
+    holds("D", config, &[Told, Lost, Stripped, Purged]);
+}
+
+/// A client error of a second run is no proof that the first one did nothing.
+#[test]
+fn model_d_a_client_error_after_a_run_that_was_lost() {
+    let config = Config { rerun: true, dedupe: Dedupe::ByEpoch, client_errors: true, ..FEW };
+    breaks("D, client errors", config, &[I1]);
+}
+
+#[test]
+fn model_e_one_transaction() {
+    holds("E", TRANSACTION, &[Told, Lost, Stripped, Purged]);
+}
+
+#[test]
+fn model_f_a_transaction_without_a_fence() {
+    let config = Config { compare: Compare::Nothing, purge: None, windows: 0, ..LEASED };
+    breaks("F", config, &[I1, I2, I3, Final]);
+}
+
+#[test]
+fn model_g_a_counter_and_a_release_that_deletes() {
+    let config = Config { compare: Compare::Counter, delete_released: true, purge: None, windows: 0, ..LEASED };
+    breaks("G", config, &[I3, I7, Payload]);
+}
+
+#[test]
+fn model_h_a_counter_and_a_release_that_marks() {
+    holds("H", Config { compare: Compare::Counter, purge: None, ..LEASED }, &[Told, Lost, Stripped]);
+}
+
+#[test]
+fn model_i_a_unique_attempt_and_a_release_that_deletes() {
+    holds("I", Config { delete_released: true, ..LEASED }, &[Told, Lost, Stripped, Purged]);
+}
+
+#[test]
+fn model_j_a_loser_answers_for_itself() {
+    breaks("J", Config { loser_answers: true, purge: None, windows: 0, ..TRANSACTION }, &[I2, I4]);
+}
+
+#[test]
+fn model_k_an_operator_releases_at_once() {
+    breaks("K", Config { settler: Some(Operator(AtOnce)), ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_l_an_operator_releases_after_quarantine() {
+    let config = Config { settler: Some(Operator(QuarantinedAtTheLook)), ..SETTLED };
+    holds("L", config, &[Told, Lost, Completed, Released, RunsBesideAZombie]);
+}
+
+/// Nothing was found, then the body acted, then the quarantine ended, then the record is released.
+#[test]
+fn model_l_an_operator_looks_before_the_end_of_the_quarantine() {
+    breaks("L, early look", Config { settler: Some(Operator(QuarantinedAtTheEnd)), ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_m_an_operator_releases_at_once_the_provider_dedupes() {
+    let config = Config { settler: Some(Operator(AtOnce)), dedupe: Dedupe::ByRecord, ..SETTLED };
+    holds("M", config, &[Told, Lost, Completed, Released, RunsBesideAZombie]);
+}
+
+/// A release begins a new epoch, and with it another provider key.
+#[test]
+fn model_m_the_providers_key_is_that_of_the_epoch() {
+    breaks("M, by epoch", Config { settler: Some(Operator(AtOnce)), dedupe: Dedupe::ByEpoch, ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_n_a_hook_releases_at_once() {
+    breaks("N", Config { settler: Some(Hook(AtOnce)), ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_o_a_hook_releases_after_quarantine() {
+    let config = Config { settler: Some(Hook(QuarantinedAtTheLook)), ..SETTLED };
+    holds("O", config, &[Told, Lost, Completed, Released, RunsBesideAZombie]);
+}
+
+#[test]
+fn model_o_a_hook_looks_before_the_end_of_the_quarantine() {
+    breaks("O, early look", Config { settler: Some(Hook(QuarantinedAtTheEnd)), ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_p_a_hook_only_completes() {
+    holds("P", Config { settler: Some(Hook(Never)), late: true, ..SETTLED }, &[Told, Lost, Late, Completed]);
+}
+
+#[test]
+fn model_q_a_hook_releases_at_once_the_provider_dedupes() {
+    let config = Config { settler: Some(Hook(AtOnce)), dedupe: Dedupe::ByRecord, ..SETTLED };
+    holds("Q", config, &[Told, Lost, Completed, Released, RunsBesideAZombie]);
+}
+
+#[test]
+fn model_q_the_providers_key_is_that_of_the_epoch() {
+    breaks("Q, by epoch", Config { settler: Some(Hook(AtOnce)), dedupe: Dedupe::ByEpoch, ..FEW }, &[I1]);
+}
+
+#[test]
+fn model_r_a_late_run_completes() {
+    holds("R", Config { late: true, ..A }, &[Told, ActedInDoubt, Late, Rejected, Stripped, Purged]);
+}
+
+#[test]
+fn model_t_an_operator_and_late_runs() {
+    let config = Config { settler: Some(Operator(QuarantinedAtTheLook)), late: true, ..SETTLED };
+    holds("T", config, &[Told, Lost, Late, Completed, Released, RunsBesideAZombie]);
+}
+
+#[test]
+fn model_u_a_hook_that_releases_at_once_and_late_runs_the_provider_dedupes() {
+    let config = Config { settler: Some(Hook(AtOnce)), dedupe: Dedupe::ByRecord, late: true, ..SETTLED };
+    holds("U", config, &[Told, Lost, Late, Completed, Released, RunsBesideAZombie]);
+}
+
+/// What removes must compare again what it has found.
+#[test]
+fn scenario_96_a_purge_that_does_not_compare_again() {
+    breaks("purge", Config { purge: Some(false), windows: 2, ..FEW }, &[I6]);
+}
+
+#[test]
+fn clause_33_an_operator_closes_a_doubt_without_an_answer() {
+    let config = Config { settler: Some(Operator(Void)), late: true, ..SETTLED };
+    holds("void", config, &[Told, Lost, Late, Completed, Stripped, Purged]);
+}
+
+/// A `ttl` shorter than the quarantine: the record is closed and forgotten while the body may still act.
+#[test]
+fn clause_33_a_window_shorter_than_a_bodys_life() {
+    let config = Config { settler: Some(Operator(Void)), windows_outlast_bodies: false, windows: 1, ..FEW };
+    breaks("void, short window", config, &[I1]);
+}
