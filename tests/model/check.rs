@@ -9,7 +9,9 @@ use idem_model_tests::{
     },
     Release::{AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
     Settler::{Hook, Operator},
+    play,
 };
+use idem_runtime::MemoryStore;
 
 /// All invariants hold in all interleavings, and what makes the configuration worth checking is among them.
 #[track_caller]
@@ -195,4 +197,21 @@ fn clause_33_an_operator_closes_a_doubt_without_an_answer() {
 fn clause_33_a_window_shorter_than_a_bodys_life() {
     let config = Config { settler: Some(Operator(Void)), windows_outlast_bodies: false, windows: 1, ..FEW };
     breaks("void, short window", config, &[I1]);
+}
+
+/// What the model makes of a record is what a store makes of it.
+#[test]
+fn a_store_plays_along() {
+    let many = Config { runs: 20, expiries: 20, late: true, ..FEW };
+    let settled = Config { client_errors: true, settler: Some(Operator(QuarantinedAtTheLook)), ..many };
+    let closed = Config { settler: Some(Operator(Void)), ..settled };
+    let run_again = Config { rerun: true, dedupe: Dedupe::ByEpoch, ..many };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    for config in [settled, closed, run_again] {
+        let store = MemoryStore::volatile();
+        let walks = (0..1_000).map(|seed| runtime.block_on(play(&store, config, seed, 100)));
+        let played: usize = walks.sum();
+        println!("{played} steps played");
+        assert!(played > 4_000, "{played}: the walks end too early");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod config;
 mod invariant;
+mod played;
 mod reached;
 mod step;
 mod store;
@@ -14,6 +15,7 @@ use crate::step::Checked;
 pub use crate::{
     config::{A, Compare, Config, Dedupe, Mode, Release, Settler},
     invariant::Invariant,
+    played::play,
     reached::Reached,
 };
 

@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    fn verdict(&self, config: &Config, payload: Payload) -> Verdict {
+    pub(crate) fn verdict(&self, config: &Config, payload: Payload) -> Verdict {
         let Some(row) = &self.row else { return Verdict::Take };
         state::claim(&Facts { same_payload: row.payload == payload, ..row.facts() }, config.rerun)
     }
