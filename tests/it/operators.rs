@@ -1,10 +1,10 @@
-//! Scenarios 63 and 64, clause 33: what an operator sees and may do.
+//! Scenarios 63 and 64, clauses 27 and 33: what an operator sees and may do.
 
 use std::time::Duration;
 
 use axum::{Json, Router, extract::State, http::StatusCode, response::Response, routing::post};
 use idem_runtime::{
-    Audit, Error, ErrorKind, Execution, Fence, Record, RecordId, Resolution, StoredResponse, idempotent,
+    Audit, Error, ErrorKind, Execution, Fence, Filter, Page, Record, RecordId, Resolution, StoredResponse, idempotent,
     state::{Reason, State as Stands},
 };
 use serde_json::json;
@@ -281,4 +281,44 @@ async fn clause_33_a_store_that_cannot_tell_is_no_decision() {
     assert!(unavailable(shop.runtime.find("operators.charge", "acme", "k1").await.unwrap_err().kind()));
     shop.store.heal();
     assert_eq!(shop.record("operators.charge", "k1").await.state, Stands::InDoubt);
+}
+
+/// What is in doubt is found without a key, page by page; what came into doubt just now may be missing.
+#[tokio::test]
+async fn clause_33_operators_list_what_is_in_doubt() {
+    let shop = Shop::open(router()).await;
+    for n in 0..5 {
+        doubt(&shop, "/charge", &n.to_string()).await;
+    }
+    doubt(&shop, "/slow", "k").await;
+    shop.pass(MINUTE).await;
+    let filter = Filter::default().op("operators.charge").scope("acme").state(Stands::InDoubt).older_than(MINUTE);
+    eventually(async || shop.runtime.list(filter.clone(), Page::default()).await.unwrap().len() == 5).await;
+    let (mut found, mut page) = (Vec::new(), Page::first(2));
+    loop {
+        let records = shop.runtime.list(filter.clone(), page).await.unwrap();
+        let Some(last) = records.last() else { break };
+        page = page.after(last.id);
+        found.extend(records);
+    }
+    assert_eq!(found.len(), 5);
+    assert!(found.iter().all(|record| record.reason == Some(Reason::Status) && record.op == "operators.charge"));
+    assert!(shop.runtime.list(filter.clone().scope("globex"), Page::default()).await.unwrap().is_empty());
+    assert!(shop.runtime.list(filter.older_than(MINUTE * 2), Page::default()).await.unwrap().is_empty());
+    assert!(!format!("{:?}", Filter::default().scope("acme")).contains("acme"));
+    shop.store.tell(Verb::Find, crate::support::Fault::Down);
+    let unavailable = shop.runtime.list(Filter::default(), Page::default()).await.unwrap_err();
+    assert!(matches!(unavailable.kind(), ErrorKind::Unavailable { .. }));
+}
+
+#[tokio::test]
+async fn clause_27_a_providers_id_finds_the_operation() {
+    let shop = Shop::open(router()).await;
+    assert_eq!(shop.post("/linked", "k1").json(&json!({})).send().await.unwrap().status(), 201);
+    let found = shop.runtime.find_by_link("gateway", "ch_1").await.unwrap();
+    let ids: Vec<RecordId> = found.iter().map(|record| record.id).collect();
+    assert_eq!(ids, [shop.record("operators.linked", "k1").await.id]);
+    assert!(shop.runtime.find_by_link("ledger", "ch_1").await.unwrap().is_empty());
+    shop.store.tell(Verb::Find, crate::support::Fault::Down);
+    assert!(shop.runtime.find_by_link("gateway", "ch_1").await.is_err());
 }

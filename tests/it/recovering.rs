@@ -1,5 +1,4 @@
-//! Scenarios 48 and 60 to 62, clauses 27 and 33: doubts that settle themselves by a hook, and those that operators look
-//! for.
+//! Scenarios 48 and 60 to 62, clause 33: doubts that settle themselves by a hook.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,7 +7,7 @@ use std::{
 
 use axum::{Router, http::StatusCode, routing::post};
 use idem_runtime::{
-    Builder, Filter, InDoubt, Page, RecordId, Recovery, StoredResponse,
+    Builder, InDoubt, RecordId, Recovery, StoredResponse,
     state::{Reason, State},
 };
 use serde_json::json;
@@ -288,49 +287,6 @@ async fn clause_33_a_doubt_without_a_hook_waits_for_an_operator() {
     assert_eq!((bank.asked().len(), shop.store.calls(Verb::Recover)), (0, 0));
     let told = problem(shop.post("/alone", "k").json(&json!({"status": 500})).send().await.unwrap()).await;
     assert_eq!((told.body["retry"].as_str(), told.retry_after), (Some("operator"), None));
-}
-
-#[tokio::test]
-async fn clause_33_operators_list_what_is_in_doubt() {
-    let shop = Shop::open(router()).await;
-    for n in 0..5 {
-        failed(&shop, "/alone", &n.to_string()).await;
-    }
-    assert!(seen(retry_other(&shop, "done").await).await.ran());
-    shop.pass(A_WHILE).await;
-    let filter = Filter::default().op("recovering.alone").scope("acme").state(State::InDoubt).older_than(A_WHILE);
-    let (mut found, mut page) = (Vec::new(), Page::first(2));
-    eventually(async || shop.runtime.list(filter.clone(), Page::default()).await.unwrap().len() == 5).await;
-    loop {
-        let records = shop.runtime.list(filter.clone(), page).await.unwrap();
-        let Some(last) = records.last() else { break };
-        page = page.after(last.id);
-        found.extend(records);
-    }
-    assert_eq!(found.len(), 5);
-    assert!(found.iter().all(|record| record.reason == Some(Reason::Status)));
-    assert!(shop.runtime.list(filter.clone().scope("globex"), Page::default()).await.unwrap().is_empty());
-    assert!(shop.runtime.list(filter.older_than(LONG), Page::default()).await.unwrap().is_empty());
-    assert!(!format!("{:?}", Filter::default().scope("acme")).contains("acme"));
-    shop.store.tell(Verb::Find, Fault::Down);
-    assert!(shop.runtime.list(Filter::default(), Page::default()).await.is_err());
-    assert!(shop.runtime.find_by_link("bank", "tx_7").await.is_err());
-}
-
-#[tokio::test]
-async fn clause_27_a_providers_id_finds_the_operation() {
-    let bank = Bank::default();
-    bank.says(Says::Yes);
-    let shop = bank.shop().await;
-    failed(&shop, "/charge", "k").await;
-    shop.pass(A_WHILE).await;
-    eventually(async || stands(&shop, "k").await == State::Done).await;
-    let found = shop.runtime.find_by_link("bank", "tx_7").await.unwrap();
-    assert_eq!(
-        found.iter().map(|record| record.id).collect::<Vec<_>>(),
-        [shop.record("recovering.charge", "k").await.id]
-    );
-    assert!(shop.runtime.find_by_link("another bank", "tx_7").await.unwrap().is_empty());
 }
 
 #[tokio::test]
