@@ -108,6 +108,7 @@ impl Default for Page {
 /// The most records that are told of one link.
 pub(super) const LINKED: u32 = 100;
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 impl Filter {
     /// It asks for what is open only, which stores find without looking at the rest.
     pub(super) fn is_open(&self) -> bool {
