@@ -137,7 +137,7 @@ impl Played<'_> {
             (None, _) => Resolution::Release,
         };
         let by = Audit { who: "model".into(), why: "walk".into() };
-        let resolve = Resolve { record: self.record, seen, to, quarantine: QUARANTINE, by };
+        let resolve = Resolve { record: self.record, seen, to, quarantine: QUARANTINE, reason: Reason::Operator, by };
         let resolved = self.store.resolve(&resolve).await.map_err(|error| error.to_string())?;
         same("resolved", &(after.row != before.row), &resolved)
     }

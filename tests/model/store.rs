@@ -230,7 +230,7 @@ fn wanted(event: Event) -> State {
         Event::Complete | Event::ResolveDone => State::Done,
         Event::Reject => State::Rejected,
         Event::Release | Event::ResolveReleased => State::Released,
-        Event::Hold => State::InDoubt,
+        Event::Hold | Event::Recover => State::InDoubt,
         Event::Claim { .. } => State::InFlight,
     }
 }
