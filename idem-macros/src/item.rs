@@ -14,6 +14,9 @@ pub(crate) mod pattern;
 /// The attribute that marks a parameter as supplied by the runtime.
 const HELPER: &str = "idem";
 
+/// The last word of the type of a transaction.
+const TRANSACTION: &str = "Tx";
+
 pub(crate) struct HandlerFn {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
@@ -54,6 +57,12 @@ impl HandlerFn {
 
     pub(crate) fn name(&self) -> &Ident {
         &self.sig.ident
+    }
+
+    /// The parameters that are the transaction in which the body runs. Known by its name, since a macro sees no types.
+    pub(crate) fn transactions(&self) -> impl Iterator<Item = &Param> {
+        let supplied = self.params.iter().filter(|param| param.source == Source::Runtime);
+        supplied.filter(|param| pattern::last_word(&param.ty).is_some_and(|word| word == TRANSACTION))
     }
 
     /// The parameters that the caller fills in.

@@ -11,9 +11,11 @@ use crate::{
     Runtime,
     call::Call,
     error::{Error, ErrorKind},
-    lease::{Claiming, Lease, Settled},
+    lease::{Claiming, Settled},
+    owner::{Ended, Owner},
     state::Reason,
     store::{Found, Outcome, StoredResponse},
+    transaction,
     wait::Patience,
 };
 
@@ -36,14 +38,14 @@ pub(crate) enum Answer<R> {
 ///
 /// Cancel safety: dropped at any point, nothing is left undecided. A claim under way finishes and is given back, a
 /// detached body goes on, a borrowed body is held in doubt, a waiter leaves the queue.
-pub(crate) async fn run<R, F>(runtime: &Runtime, call: &Call, work: impl FnOnce(Lease) -> F) -> Answer<R>
+pub(crate) async fn run<R, F>(runtime: &Runtime, call: &Call, work: impl FnOnce(Owner) -> F) -> Answer<R>
 where
     F: Future<Output = Answer<R>>,
 {
     let mut patience = Patience::new(runtime, call);
     loop {
         match admit(runtime, call).await {
-            Ok(Admission::Own(lease)) => return work(lease).await,
+            Ok(Admission::Own(owner)) => return work(owner).await,
             Ok(Admission::Found(found)) if is_to_come(runtime, call, &found) && patience.wait().await => {} // look again
             Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
             Err(error) => return Answer::Refused(call.explain(error)),
@@ -70,9 +72,15 @@ pub(crate) async fn peek<R>(runtime: &Runtime, call: &Call) -> Option<Answer<R>>
 
 /// Stores how a run ended, and answers: with its own value, unless the run had lost its lease and somebody else's
 /// answer counts. Two callers never get two answers.
-pub(crate) async fn settle<R>(lease: Lease, outcome: Outcome, value: R) -> Answer<R> {
+///
+/// A run in a transaction is committed or undone by this.
+pub(crate) async fn settle<R>(owner: Owner, ended: Ended, value: R) -> Answer<R> {
+    let lease = match owner {
+        Owner::Leased(lease) => lease,
+        Owner::Transacted(transaction) => return transaction.settle(ended, value).await,
+    };
     let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
-    match lease.finish(outcome).await {
+    match lease.finish(ended.outcome).await {
         Settled::Stored => Answer::Ran { value, recorded: true },
         Settled::Unrecorded => Answer::Ran { value, recorded: false },
         Settled::Lost => match peek(&runtime, &call).await {
@@ -84,11 +92,12 @@ pub(crate) async fn settle<R>(lease: Lease, outcome: Outcome, value: R) -> Answe
 }
 
 enum Admission {
-    Own(Lease),
+    Own(Owner),
     Found(Found),
 }
 
 async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
+    transaction::refuse_nested(runtime)?;
     let _counted = runtime.bodies().token(); // before the look at `draining`: shutdown waits for whoever passes it
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Admission::Found(found));
@@ -104,12 +113,18 @@ async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
 }
 
 async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
+    if call.operation.transaction.is_some() {
+        return Ok(match transaction::begin(runtime, call).await? {
+            Ok(transaction) => Admission::Own(Owner::Transacted(Box::new(transaction))),
+            Err(found) => Admission::Found(found),
+        });
+    }
     match Claiming::new(runtime, call).send().await {
         Ok(Ok(lease)) if lease.runtime().leases().are_given_up() => {
             lease.finish(Outcome::Released(Reason::Shutdown)).await; // here: nobody writes down what is dropped now
             Err(Error::new(ErrorKind::Draining))
         }
-        Ok(Ok(lease)) => Ok(Admission::Own(lease)),
+        Ok(Ok(lease)) => Ok(Admission::Own(Owner::Leased(Box::new(lease)))),
         Ok(Err(found)) => Ok(Admission::Found(found)),
         Err(error) => Err(Error::from_store(error)),
     }
@@ -117,6 +132,9 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
 
 async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
     if let Some(found) = runtime.cache().look(call) {
+        return Ok(Some(found));
+    }
+    if let Some(found) = runtime.transactions().look(call) {
         return Ok(Some(found));
     }
     let asked = Instant::now();

@@ -26,7 +26,18 @@ pub(crate) struct About {
     pub(crate) under_way: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
+    /// What became of a transaction, where the kind alone says something else.
+    pub(crate) fate: Option<Fate>,
     pub(crate) source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What became of a run in a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing of it is kept, and the key is free.
+    Undone,
+    /// Whether it was committed could not be read.
+    Unknown,
 }
 
 /// What an [`Error`] means, and so what to do.
@@ -61,9 +72,9 @@ pub enum ErrorKind {
     },
     /// This process is shutting down: come back with the same key.
     Draining,
-    /// The body ran into its `timeout`; whether it took effect is unknown.
+    /// The body ran into its `timeout`; whether it took effect is unknown, but in a transaction, where it is undone.
     TimedOut,
-    /// The body panicked; whether it took effect is unknown.
+    /// The body panicked; whether it took effect is unknown, but in a transaction, where it is undone.
     Panicked,
     /// The request's body is longer than `max_request`.
     TooLarge,
@@ -75,6 +86,8 @@ pub enum ErrorKind {
     InvalidLink,
     /// `resolve` came too early, too late, or for a record that is not in doubt.
     Conflict,
+    /// The body's transaction could not be opened or committed, for a fault of the program: see the error's text.
+    Transaction,
     /// This runtime was told not to serve the operation.
     NotServed,
     /// The store holds something that cannot be read.
@@ -141,6 +154,7 @@ impl fmt::Display for Error {
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
             ErrorKind::InvalidLink => "a provider's id cannot be recorded",
             ErrorKind::Conflict => "the record is not in the state that was seen, or may not be settled yet",
+            ErrorKind::Transaction => "the operation's transaction failed",
             ErrorKind::NotServed => "this runtime does not serve the operation",
             ErrorKind::Store => "the idempotency store holds something that cannot be read",
         };

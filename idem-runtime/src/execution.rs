@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use crate::{
     key::RecordId,
     outcome::Declared,
     store::{Attempt, Fence, Link, Owned},
+    transaction::{Links, Slot},
 };
 
 /// The run that a body is part of. Ask for it with `#[idem] exec: Execution`.
@@ -36,6 +37,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Execution {
     run: Arc<Run>,
+    /// In a transaction: links wait here for its commit.
+    links: Option<Links>,
 }
 
 /// What one run is, for its body.
@@ -84,7 +87,12 @@ impl Execution {
         record: Option<(Runtime, RecordId)>,
     ) -> Self {
         let declared = AtomicU8::new(SAID_NOTHING);
-        Self { run: Arc::new(Run { attempt, owned, cancelled, provider_key, declared, record }) }
+        Self { run: Arc::new(Run { attempt, owned, cancelled, provider_key, declared, record }), links: None }
+    }
+
+    /// Links are recorded by a commit.
+    pub(crate) fn linked_by(self, links: &Links) -> Self {
+        Self { links: Some(Arc::clone(links)), ..self }
     }
 
     /// The random id of this run.
@@ -127,7 +135,8 @@ impl Execution {
     /// Records what a provider calls this operation, for refunds, chargebacks and 410 answers.
     ///
     /// `provider` and `id` are 1 to 512 bytes each. Not fenced: a link that comes late is evidence all the same.
-    /// Recording the same link again changes nothing. Unprotected: does nothing.
+    /// Recording the same link again changes nothing. Unprotected: does nothing. With a [`Tx`](crate::Tx), it is recorded by
+    /// the commit, or not at all.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if the store does not take it within `store_timeout`;
@@ -149,6 +158,10 @@ impl Execution {
             provider: provider.to_owned(),
             id: id.to_owned(),
         };
+        if let Some(links) = &self.links {
+            links.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+            return Ok(());
+        }
         // The body is under way, so a caller who is shown this error must not take a new key for safe.
         let failed = |error| Error::from_store(error).with(|about| about.body_ran = true);
         runtime.ask(runtime.store().link(&[link])).await.map_err(failed)
@@ -202,18 +215,24 @@ pub(crate) fn is_link(provider: &str, id: &str) -> bool {
 #[derive(Debug)]
 pub struct Supply {
     execution: Execution,
+    transaction: Option<Arc<Slot>>,
 }
 
 impl Supply {
-    pub(crate) fn new(execution: Execution) -> Self {
-        Self { execution }
+    pub(crate) fn new(execution: Execution, transaction: Option<Arc<Slot>>) -> Self {
+        Self { execution, transaction }
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn transaction(&self) -> Option<&Arc<Slot>> {
+        self.transaction.as_ref()
     }
 }
 
 /// A type that `#[idem]` parameters may have. Sealed.
 #[diagnostic::on_unimplemented(
     message = "the runtime cannot supply a `{Self}`",
-    label = "`#[idem]` parameters are of type `Execution`",
+    label = "`#[idem]` parameters are of type `Execution`, `Tx<Sqlite>` or `Tx<Postgres>`",
     note = "take `#[idem]` off a parameter that comes from the request or the caller"
 )]
 pub trait Supplied: sealed::Sealed + Sized {
@@ -221,7 +240,7 @@ pub trait Supplied: sealed::Sealed + Sized {
     fn supply(from: &mut Supply) -> Result<Self, Error>;
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Execution {}
 }

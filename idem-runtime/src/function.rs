@@ -1,7 +1,5 @@
 //! Plain functions and methods: the value of a `Result`, stored and given back typed.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use tracing::Instrument;
@@ -11,13 +9,13 @@ use crate::{
     call::{Call, KeySource},
     engine::{self, Answer},
     error::{Error, ErrorKind},
-    execution::Supply,
+    execution::{Execution, Supply},
     fingerprint::{Content, Material, fingerprint},
     key::Scope,
-    lease::Lease,
     observe::{Ending, Watch},
     operation::{Operation, PayloadRule},
     outcome::{Class, Declared, classify_result},
+    owner::{Ended, Owner},
     state::Reason,
     store::{Outcome, StoredResponse},
 };
@@ -176,7 +174,7 @@ where
     F: Future<Output = R>,
 {
     let (read, refuse) = (recorder.read, recorder.refuse);
-    let error = match engine::run(runtime, call, |lease| borrowed(lease, body, recorder)).await {
+    let error = match engine::run(runtime, call, |owner| borrowed(owner, body, recorder)).await {
         Answer::Ran { value, .. } => return value, // its end was seen when it was stored
         Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
             Ok(value) => {
@@ -217,31 +215,47 @@ fn prepare(
 }
 
 /// A body that borrows from its caller.
-async fn borrowed<R, B, F>(lease: Lease, body: B, recorder: Recorder<R>) -> Answer<R>
+async fn borrowed<R, B, F>(owner: Owner, body: B, recorder: Recorder<R>) -> Answer<R>
 where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
-    let execution = match lease.start() {
+    let execution = match owner.start() {
         Ok(execution) => execution,
-        Err(kind) => return Answer::Refused(lease.call().error(kind)),
+        Err(kind) => return Answer::Refused(owner.call().error(kind)),
     };
-    let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
-    let (outcome, value) = match body(&mut Supply::new(execution.clone())) {
-        Err(error) => (Outcome::Released(Reason::Status), (recorder.refuse)(error)),
-        Ok(body) => match tokio::time::timeout(call.operation.timeout.unwrap_or(Duration::MAX), body).await {
-            Ok(result) => (recorder.close)(result, execution.declared(), runtime.config().max_response),
-            Err(_elapsed) => {
-                lease.cancelled().cancel();
-                (Outcome::InDoubt(Reason::Timeout), (recorder.refuse)(call.error(ErrorKind::TimedOut)))
-            }
-        },
-    };
+    let runtime = owner.runtime().clone();
+    let (ended, value) = ended(&owner, &execution, body, &recorder).await;
     // On its own task: the outcome is stored even if the caller leaves now.
-    match runtime.on_its_own_task(engine::settle(lease, outcome, ())).await {
+    match runtime.on_its_own_task(engine::settle(owner, ended, ())).await {
         Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
         Some(Answer::Replay(stored)) => Answer::Replay(stored),
         Some(Answer::Refused(error)) => Answer::Refused(error),
         None => Answer::Ran { value, recorded: false },
+    }
+}
+
+async fn ended<R, B, F>(owner: &Owner, execution: &Execution, body: B, recorder: &Recorder<R>) -> (Ended, R)
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
+    let body = match body(&mut owner.supply(execution)) {
+        Ok(body) => body,
+        Err(error) => {
+            let released = Ended::by_itself(Outcome::Released(Reason::Status), false);
+            return (released, (recorder.refuse)(owner.call().explain(error)));
+        }
+    };
+    match owner.run(body).await {
+        Ok(result) => {
+            let max_response = owner.runtime().config().max_response;
+            let (outcome, value) = (recorder.close)(result, execution.declared(), max_response);
+            (Ended::by_itself(outcome, true), value)
+        }
+        Err(cut_off) => {
+            let (ended, error) = owner.cut_off(cut_off);
+            (ended, (recorder.refuse)(error))
+        }
     }
 }

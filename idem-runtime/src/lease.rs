@@ -291,7 +291,7 @@ impl Held {
 }
 
 impl Runtime {
-    fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
+    pub(crate) fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
         let rules = self.rules(call.operation);
         Claim {
             record: call.record,

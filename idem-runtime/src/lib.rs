@@ -27,6 +27,7 @@ pub mod observing {}
 mod operation;
 pub mod operations;
 mod outcome;
+mod owner;
 #[doc(hidden)]
 pub mod private;
 #[cfg(feature = "axum")]
@@ -37,6 +38,7 @@ mod runtime;
 pub mod state;
 pub mod store;
 mod sweep;
+mod transaction;
 mod wait;
 
 #[doc = include_str!("docs/idempotent.md")]
@@ -61,3 +63,6 @@ pub use store::PostgresStore;
 pub use store::SqliteStore;
 pub use store::{Attempt, Audit, Fence, Filter, MemoryStore, Page, Record, Resolution, StoredResponse};
 pub use tokio_util::sync::CancellationToken;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "sqlite", feature = "postgres"))))]
+pub use transaction::Tx;

@@ -25,6 +25,8 @@ pub struct Operation {
     pub(crate) client_errors: ClientErrors,
     pub(crate) timeout: Option<Duration>,
     pub(crate) foreign_scope: ForeignScope,
+    /// The body runs in a transaction of this database.
+    pub(crate) transaction: Option<Database>,
 }
 
 /// Where an annotation stands. Two annotations at one place are one: an attribute above ours may emit the item again.
@@ -118,6 +120,15 @@ pub enum ForeignScope {
     Reject,
 }
 
+/// Whose transaction a body runs in, as its signature says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    /// A type parameter or an alias: known when it is called.
+    Any,
+    /// As [`Transactions::database`](crate::store::Transactions::database).
+    Named(&'static str),
+}
+
 /// For the attribute's expansion: everything here is `const`, so an annotation costs nothing at run time.
 #[doc(hidden)]
 impl Operation {
@@ -139,6 +150,7 @@ impl Operation {
             client_errors: ClientErrors::Release,
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
+            transaction: None,
         }
     }
 
@@ -200,6 +212,11 @@ impl Operation {
     #[must_use]
     pub const fn foreign_scope(self, foreign_scope: ForeignScope) -> Self {
         Self { foreign_scope, ..self }
+    }
+
+    #[must_use]
+    pub const fn transaction(self, database: Database) -> Self {
+        Self { transaction: Some(database), ..self }
     }
 }
 

@@ -15,7 +15,9 @@ pub use crate::{
     execution::{Supplied, Supply},
     function::{Recordable, Recorder, function},
     key::{Scope, ScopeWriter},
-    operation::{ClientErrors, ForeignScope, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered},
+    operation::{
+        ClientErrors, Database, ForeignScope, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered,
+    },
 };
 
 #[cfg(feature = "axum")]

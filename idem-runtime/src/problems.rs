@@ -68,10 +68,11 @@
 //! # The first request itself broke off
 //!
 //! ## idempotency-body-timeout
-//! 504, `operator`. The operation ran into its time limit; as outcome-unknown.
+//! 504, `operator`. The operation ran into its time limit; as outcome-unknown. Where it ran in a transaction, `state` is
+//! `released` and `retry` is `same-key`: it was undone.
 //!
 //! ## idempotency-body-panicked
-//! 500, `operator`. The operation failed half-way; as outcome-unknown.
+//! 500, `operator`. The operation failed half-way; as outcome-unknown, or undone as after a time-out.
 //!
 //! # Faults of the service
 //!
@@ -80,6 +81,9 @@
 //!
 //! ## idempotency-conflict
 //! 409, `never`. Only for operators: a record was not in the state in which it was seen.
+//!
+//! ## idempotency-transaction-failed
+//! 500, `same-key`. The operation's transaction could not be opened or committed, for a fault of the program.
 //!
 //! ## idempotency-not-served
 //! 500, `never`. The operation is mounted in a program whose runtime was told to leave it out.

@@ -25,6 +25,7 @@ use crate::{
     state::{Reason, State},
     store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
     sweep::Sweeper,
+    transaction::Transactions,
     wait::{Limits, Waiters},
 };
 
@@ -47,6 +48,7 @@ struct Inner {
     config: Config,
     cache: Arc<Cache>,
     leases: Arc<Leases>,
+    transactions: Transactions,
     waiters: Arc<Waiters>,
     pace: Pace,
     observer: Arc<Observer>,
@@ -70,7 +72,7 @@ pub struct Drained {
     pub completed: bool,
     /// Bodies that were still running; their keys are in doubt.
     pub in_doubt: usize,
-    /// Claims whose bodies had not started; their keys are free.
+    /// Claims whose bodies had not started, and bodies in a transaction, which is undone; their keys are free.
     pub released: usize,
 }
 
@@ -111,6 +113,7 @@ impl Runtime {
             config,
             cache,
             leases,
+            transactions: Transactions::default(),
             waiters,
             pace: Pace::default(),
             observer,
@@ -213,6 +216,7 @@ impl Runtime {
             true => GivenUp::default(),
             false => self.leases().give_up(&*self.inner.store, store_timeout).await,
         };
+        let given_up = GivenUp { released: given_up.released + self.transactions().give_up(), ..given_up };
         self.inner.background.close();
         self.inner.stop.cancel();
         if timeout(store_timeout, self.inner.background.wait()).await.is_err() {
@@ -263,6 +267,19 @@ impl Runtime {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.inner.store
+    }
+
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.store)
+    }
+
+    /// What tells this runtime from the others of the process.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.inner.transactions
     }
 
     pub(crate) fn config(&self) -> &Config {

@@ -8,6 +8,8 @@ mod driver;
 mod error;
 mod list;
 mod memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) mod open;
 mod operator;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -16,6 +18,7 @@ mod recover;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod transaction;
 mod words;
 
 use std::{sync::Arc, time::Duration};
@@ -32,6 +35,7 @@ pub use self::{
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     purge::{Due, Mark, Purge, Purged, Strip, Stripped},
     recover::{PutOff, Recover, Recovering},
+    transaction::{Begin, Begun, Commit, Committed, OpenTransaction, Transactions},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -168,6 +172,37 @@ pub trait Store: Send + Sync + 'static {
     /// *Errors:* whether it happened is unknown; send it again.
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError>;
 
+    /// What its transactions are; `None`, as here, if a body cannot write in one. Then `begin` and `commit` are never called.
+    fn transactions(&self) -> Option<Transactions> {
+        None
+    }
+
+    /// Opens a transaction, and claims in it: claim, the body's rows and the outcome become one commit.
+    ///
+    /// *Atomicity:* as `claim`, but the claim is seen by nobody until `commit`. Another attempt at the record meanwhile is
+    /// told [`Found::InFlight`], or waits. Whatever ends the transaction otherwise, also a COMMIT of the body's own, leaves
+    /// nothing of the claim.
+    ///
+    /// *Errors:* nothing happened, or is undone.
+    ///
+    /// *Cancel safety:* whatever was opened is undone and closed.
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        let _ = begin;
+        Err(StoreError::new(StoreErrorKind::Setup, "this store has no transactions"))
+    }
+
+    /// Ends a transaction that `begin` has opened.
+    ///
+    /// *Atomicity:* the body's rows, the outcome, the answer and the links appear together or not at all.
+    ///
+    /// *Errors:* whether it was committed is unknown. Look at the record: it is the attempt's, or it was not.
+    ///
+    /// *Cancel safety:* dropped half way, it may or may not be committed; the connection is closed.
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        let _ = (transaction, commit);
+        Err(StoreError::new(StoreErrorKind::Setup, "this store has no transactions"))
+    }
+
     /// Looks for what would break a promise: not migrated, not durable, read-only, a schema of a newer version.
     ///
     /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
@@ -220,6 +255,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         (**self).strip(strip).await
+    }
+    fn transactions(&self) -> Option<Transactions> {
+        (**self).transactions()
+    }
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        (**self).begin(begin).await
+    }
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        (**self).commit(transaction, commit).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         (**self).check().await

@@ -38,5 +38,6 @@ mod shutdown;
 mod store_faults;
 mod support;
 mod sweeps;
+mod transactions;
 mod values;
 mod waiting;

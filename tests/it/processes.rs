@@ -7,6 +7,7 @@ mod hang_ups;
 mod metrics;
 mod on_postgres;
 mod operator;
+mod orders;
 mod races;
 mod random_kills;
 mod recovery;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    Problem, eventually, problem,
+    Problem, Seen, eventually, problem,
     process::{Disk, Payments},
 };
 
@@ -37,6 +38,17 @@ async fn assert_outcome_unknown(payments: &Payments, path: &str, key: &str, paym
     assert_eq!((told.status, told.slug.as_str()), (409, "idempotency-outcome-unknown"));
     assert_eq!((&told.body["safe_new_key"], &told.body["retry"]), (&Value::Bool(false), &Value::from("operator")));
     assert_eq!(told.retry_after, None, "nothing changes by waiting");
+}
+
+/// The answer, once nobody else is at it any more: a server needs a moment to see that a client was killed.
+async fn settled(payments: &Payments, path: &str, key: &str, payment: &Value) -> Seen {
+    let settled = async || payments.pay(path, key, payment).await.status != 409;
+    let last = payments.pay(path, key, payment).await;
+    if last.status != 409 {
+        return last;
+    }
+    eventually(settled).await;
+    payments.pay(path, key, payment).await
 }
 
 /// The disk after its process was killed while held in an insert into `table`, and a process started afterwards.

@@ -214,11 +214,16 @@ impl Probe {
         Arc::clone(&self.gate).write_owned().await
     }
 
+    /// Counts as started, and waits while bodies are held.
+    pub(crate) async fn pass(&self) {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.read().await);
+    }
+
     /// What the tests' bodies do: pass the gate, have the effect, answer as planned. The answer names the effect, so
     /// that two runs cannot look like one.
     pub(crate) async fn perform(&self, plan: &Plan) -> Response {
-        self.started.fetch_add(1, Ordering::SeqCst);
-        drop(self.gate.read().await);
+        self.pass().await;
         let n = self.effects() + 1;
         self.effect(format!("effect {n}"));
         assert!(!plan.panic, "the plan said so");

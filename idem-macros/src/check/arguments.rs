@@ -50,6 +50,15 @@ fn check_accepted(cx: &Ctxt, args: &Args, func: &HandlerFn) {
             func.name(),
         );
         cx.error(word, message);
+    } else if let Some(InFlight::Accepted(word)) = args.in_flight.get()
+        && func.transactions().next().is_some()
+    {
+        let message = format_args!(
+            "`accepted` names a place to fetch the result, but nobody sees anything of `{}` before its `Tx` is committed\n\
+             help: write `reject` or `wait(\"10s\")`",
+            func.name(),
+        );
+        cx.error(word, message);
     }
 }
 

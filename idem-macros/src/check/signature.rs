@@ -15,6 +15,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_receiver(cx, args, func);
     check_last_parameter(cx, args, func);
     check_function_output(cx, args, func);
+    check_transaction(cx, func);
 }
 
 // The body runs, or does not, behind a look-up of the key: that is asynchronous.
@@ -104,5 +105,12 @@ fn check_function_output(cx: &Ctxt, args: &Args, func: &HandlerFn) {
                 cx.error(reference, message);
             }
         }
+    }
+}
+
+// A body runs in one transaction: that is what makes its rows and its outcome one commit.
+fn check_transaction(cx: &Ctxt, func: &HandlerFn) {
+    for second in func.transactions().skip(1) {
+        cx.error(&second.ty, format_args!("`{}` runs in one transaction, so it takes one `Tx`", func.name()));
     }
 }

@@ -2,10 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
+use syn::GenericParam;
 
 use super::{here, private};
 use crate::{
     args::{ClientErrors, ForeignScope, InFlight, KeyFormat, Payload},
+    item::pattern,
     operation::{Facts, Kind, Operation},
 };
 
@@ -18,7 +20,8 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
         Kind::Function { .. } => quote_spanned!(here()=> Function),
     };
     let name = operation.func.name().to_string();
-    let (texts, settings) = (texts(operation), settings(&p, &operation.facts));
+    let (texts, mut settings) = (texts(operation), settings(&p, &operation.facts));
+    settings.extend(transaction(&p, operation));
     quote_spanned! {here()=>
         {
             static OPERATION: #p::Operation = #p::Operation::new(
@@ -35,6 +38,24 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
             &OPERATION
         }
     }
+}
+
+/// Whose transaction the body runs in, so that the runtime can tell at its start that its store has none of that kind.
+/// Text, because a static cannot name a type parameter.
+fn transaction(p: &TokenStream, operation: &Operation) -> Option<TokenStream> {
+    let param = operation.func.transactions().next()?;
+    let database = pattern::first_argument(&param.ty).and_then(pattern::last_word).filter(|word| {
+        let parameters = &operation.func.sig.generics.params;
+        !parameters.iter().any(|known| matches!(known, GenericParam::Type(known) if known.ident == **word))
+    });
+    let database = match database.map(ToString::to_string).as_deref() {
+        Some(name @ ("Sqlite" | "Postgres")) => {
+            let name = name.to_lowercase();
+            quote_spanned!(here()=> Named(#name))
+        }
+        _ => quote_spanned!(here()=> Any),
+    };
+    Some(quote_spanned!(here()=> transaction(#p::Database::#database)))
 }
 
 /// Scope and key as they are written, for the list of operations. Text only: both are evaluated elsewhere.

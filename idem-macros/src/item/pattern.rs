@@ -56,6 +56,16 @@ pub(crate) fn erase_impl_trait(ty: &Type) -> (Type, Option<TypeImplTrait>) {
     (ty, erase.0)
 }
 
+/// The last word of a type's path, without its arguments.
+pub(crate) fn last_word(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
+        Type::Group(inner) => last_word(&inner.elem),
+        Type::Paren(inner) => last_word(&inner.elem),
+        _ => None,
+    }
+}
+
 /// The `T` of a type that ends in `Result<T, ..>`, or another name with arguments.
 pub(crate) fn first_argument(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };

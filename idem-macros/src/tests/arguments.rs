@@ -222,3 +222,17 @@ fn readable_errors_for_a_known_state() {
         "#]],
     );
 }
+
+#[test]
+fn a_transaction_of_a_type_parameter_is_known_when_it_is_called() {
+    let expanded = |item: &str| expand(r#"op = "order", scope = global"#, item).to_string();
+    for item in [
+        "async fn order<Db: Orders>(#[idem] tx: Tx<Db>) -> String { body() }",
+        "async fn order<Sqlite: Orders>(#[idem] tx: idem_runtime::Tx<Sqlite>) -> String { body() }",
+    ] {
+        let expanded = expanded(item);
+        assert!(expanded.contains("Database :: Any"), "{expanded}");
+    }
+    let named = expanded("async fn order(#[idem] tx: idem_runtime::Tx<sqlx::Postgres>) -> String { body() }");
+    assert!(named.contains("Named (\"postgres\")"), "{named}");
+}

@@ -128,7 +128,8 @@ fn a_key_from_the_last_parameter_is_read_after_the_extraction() {
                         )
                         .key(::core::stringify!(event.id))
                         .ttl(3024000u64)
-                        .payload(__p::PayloadRule::None);
+                        .payload(__p::PayloadRule::None)
+                        .transaction(__p::Database::Any);
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)
                     }
@@ -238,6 +239,79 @@ fn nothing_but_a_return_type_in_place() {
                                 let __idem_return: Result<(StatusCode, _), ApiError> = loop {};
                                 return __idem_return;
                             }
+                            { body() }
+                        })
+                    },
+                );
+                __p::handle(__idem_operation, __idem_incoming, __idem_scope, __idem_key, __idem_body)
+                    .await
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_transaction() {
+    check(
+        r#"op = "order", scope = global"#,
+        "async fn order(#[idem] tx: Tx<Sqlite>, Json(sku): Json<String>) -> String { body() }",
+        &expect![[r#"
+            async fn order(__idem_last: __p::Payload<Json<String>>) -> __p::Response {
+                let __idem_operation = {
+                    static OPERATION: __p::Operation = __p::Operation::new(
+                            "order",
+                            __p::Kind::Handler,
+                            __p::Place {
+                                file: ::core::file!(),
+                                line: ::core::line!(),
+                                column: ::core::column!(),
+                                function: "order",
+                            },
+                        )
+                        .transaction(__p::Database::Named("sqlite"));
+                    __p::inventory::submit! {
+                        __p::Registered(& OPERATION)
+                    }
+                    &OPERATION
+                };
+                let _ = || {
+                    __p::parameter::<Json<String>>().comes_from_the_request();
+                };
+                let __idem_witness = __p::replayable::<String>();
+                let (__idem_incoming, __idem_value) = __idem_last.open();
+                let __idem_scope = __p::scope(|_| {});
+                let __idem_key = __p::header_key();
+                let __idem_value = match __idem_value {
+                    ::core::result::Result::Ok(__idem_value) => __idem_value,
+                    ::core::result::Result::Err(__idem_rejection) => {
+                        return __p::rejected(
+                                __idem_operation,
+                                __idem_incoming,
+                                __idem_scope,
+                                __idem_key,
+                                __idem_rejection,
+                            )
+                            .await;
+                    }
+                };
+                let __idem_body = __p::body_runs_on_its_own_task(
+                    __idem_witness,
+                    move |__idem_supply: &mut __p::Supply| {
+                        let __idem_s0 = __p::supply::<Tx<Sqlite>>(__idem_supply)?;
+                        ::core::result::Result::Ok(async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idem_return: String = loop {};
+                                return __idem_return;
+                            }
+                            let tx = __idem_s0;
+                            let __idem_value = __idem_value;
+                            let Json(sku) = __idem_value;
                             { body() }
                         })
                     },

@@ -14,6 +14,11 @@ select 1, 1, now, now, now from date_trunc('milliseconds', statement_timestamp()
 -- Fences grow over all records, so one that was removed and made again does not repeat them.
 create sequence idem_fence;
 
+-- Always empty; see idem_key.must_finish.
+create table idem_unfinished (
+  kid uuid primary key check (false)
+);
+
 -- The narrow row of every claim, completion and renewal. The pages are filled by half, so that the new version of a row
 -- finds room beside the old one and no index is touched.
 create table idem_key (
@@ -33,7 +38,8 @@ create table idem_key (
   expires_at  timestamptz not null,             -- end of replay
   guard_until timestamptz not null,             -- from here on the record counts as absent, unless its outcome is open
   tries       integer not null default 0,       -- how often a recovery has tried to settle this run
-  recover_at  timestamptz not null default 'epoch' -- no recovery before; apart from lease_until, from which the quarantine counts
+  recover_at  timestamptz not null default 'epoch', -- no recovery before; apart from lease_until, from which the quarantine counts
+  must_finish uuid references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
 ) with (fillfactor = 50);
 -- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or
 -- `lease_until` would make each completion and renewal write every index.

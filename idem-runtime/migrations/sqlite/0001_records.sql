@@ -10,6 +10,11 @@ create table idem_meta (
 insert into idem_meta (id, fence, schema, purged_at)
 values (1, 0, 1, cast(round((julianday('now') - 2440587.5) * 86400000.0) as integer));
 
+-- Always empty; see idem_key.must_finish.
+create table idem_unfinished (
+  kid blob not null primary key check (false)
+) strict;
+
 -- The narrow row of every claim, completion and renewal. Without rowid, because it is found by kid: one tree to
 -- search and write instead of two.
 create table idem_key (
@@ -29,7 +34,8 @@ create table idem_key (
   expires_at  integer not null,                 -- end of replay
   guard_until integer not null,                 -- from here on the record counts as absent, unless its outcome is open
   tries       integer not null default 0,       -- how often a recovery has tried to settle this run
-  recover_at  integer not null default 0        -- no recovery before; apart from lease_until, from which the quarantine counts
+  recover_at  integer not null default 0,       -- no recovery before; apart from lease_until, from which the quarantine counts
+  must_finish blob references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
 ) strict, without rowid;
 -- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is
 -- in doubt, so it stays small however many there are, and a completion takes its entry out again.

@@ -1,10 +1,10 @@
 //! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, request::Parts};
 use tracing::Instrument;
 
@@ -19,14 +19,16 @@ use crate::{
     Runtime,
     call::{Call, KeySource},
     engine::{self, Answer},
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Fate},
     execution::{Execution, Supply},
     key::{RecordId, Scope},
-    lease::Lease,
     observe::{Ending, Watch},
     operation::Operation,
+    outcome::Declared,
+    owner::{Ended, Owner},
     state::Reason,
     store::Outcome,
+    transaction,
 };
 
 /// Proof that a handler's return type can be replayed.
@@ -78,11 +80,11 @@ pub async fn handle(
         match prepared {
             Prepared::Unprotected(ending) => {
                 watch.end(ending);
-                unprotected(&runtime, body).await
+                unprotected(&runtime, operation, body).await
             }
             Prepared::Refused(error) => refuse(&runtime, &watch, &error),
             Prepared::Protected(call) => {
-                let answer = engine::run(&runtime, &call, |lease| detached(lease, body)).await;
+                let answer = engine::run(&runtime, &call, |owner| detached(owner, body)).await;
                 respond(&runtime, &call, Some(head), answer).await
             }
         }
@@ -258,11 +260,52 @@ async fn may_see(runtime: &Runtime, call: &Call, request: Option<Parts>) -> bool
     }
 }
 
-async fn unprotected(runtime: &Runtime, body: Body) -> Response {
-    match body(&mut Supply::new(Execution::unprotected())) {
-        Ok(body) => with_status(body.await, "ignored"),
-        Err(error) => runtime.problem(&error),
+async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Body) -> Response {
+    let response = match operation.transaction {
+        Some(_) => unprotected_in_transaction(runtime, operation, body).await,
+        None => match body(&mut Supply::new(Execution::unprotected(), None)) {
+            Ok(body) => Ok(body.await),
+            Err(error) => Err(error),
+        },
+    };
+    match response {
+        Ok(response) => with_status(response, "ignored"),
+        Err(error) => runtime.problem(&error.with(|about| about.op = Some(operation.op))),
     }
+}
+
+/// There is no claim, but the body's rows belong together all the same. On its own task, as a protected body: a COMMIT must
+/// not be cut off.
+async fn unprotected_in_transaction(
+    runtime: &Runtime,
+    operation: &'static Operation,
+    body: Body,
+) -> Result<Response, Error> {
+    let on_task = runtime.clone();
+    let task = async move {
+        let (runtime, execution) = (on_task, Execution::unprotected());
+        let slot = transaction::open(&runtime, operation).await?;
+        let body = body(&mut Supply::new(execution.clone(), Some(slot.clone())))?;
+        let body = transaction::holding(&runtime, body);
+        let Ok(response) = tokio::time::timeout(transaction::limit(&runtime, operation), body).await else {
+            drop(slot.close());
+            return Err(Error::new(ErrorKind::TimedOut).with(|about| about.fate = Some(Fate::Undone)));
+        };
+        let succeeded = response.status().as_u16() < 400;
+        let keeps_rows = match declared(&response, &execution) {
+            Some(Declared::Final) => true,
+            Some(Declared::NotApplied) => false,
+            None => succeeded,
+        };
+        transaction::close(&runtime, &slot, keeps_rows).await?;
+        Ok(response)
+    };
+    let panicked = || Error::new(ErrorKind::Panicked).with(|about| about.fate = Some(Fate::Undone));
+    runtime.on_its_own_task(task).await.unwrap_or_else(|| Err(panicked()))
+}
+
+fn declared(response: &Response, execution: &Execution) -> Option<Declared> {
+    response.extensions().get::<Declared>().copied().or_else(|| execution.declared())
 }
 
 fn with_status(mut response: Response, status: &'static str) -> Response {
@@ -271,15 +314,15 @@ fn with_status(mut response: Response, status: &'static str) -> Response {
 }
 
 /// A handler's body on its own task: a caller who hangs up does not stop it.
-async fn detached(lease: Lease, body: Body) -> Answer<Response> {
-    let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
+async fn detached(owner: Owner, body: Body) -> Answer<Response> {
+    let (runtime, call) = (owner.runtime().clone(), owner.call().clone());
     let task = async move {
-        let execution = match lease.start() {
+        let execution = match owner.start() {
             Ok(execution) => execution,
-            Err(kind) => return Answer::Refused(lease.call().error(kind)),
+            Err(kind) => return Answer::Refused(owner.call().error(kind)),
         };
-        let (outcome, response) = ended(&lease, execution, body).await;
-        engine::settle(lease, outcome, response).await
+        let (ended, response) = ended(&owner, execution, body).await;
+        engine::settle(owner, ended, response).await
     };
     // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
     match runtime.on_its_own_task(task).await {
@@ -288,25 +331,30 @@ async fn detached(lease: Lease, body: Body) -> Answer<Response> {
     }
 }
 
-async fn ended(lease: &Lease, execution: Execution, body: Body) -> (Outcome, Response) {
-    let (runtime, call) = (lease.runtime(), lease.call());
+async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Response) {
+    let (runtime, call) = (owner.runtime(), owner.call());
     let run = async {
-        match body(&mut Supply::new(execution.clone())) {
+        match body(&mut owner.supply(&execution)) {
             Ok(body) => {
                 let response = runtime.in_house_format(body.await);
-                reply::capture(response, &execution, call.operation.client_errors, runtime.config()).await
+                // A client error that is kept by the operation's policy only is no reason to keep what was written.
+                let is_final = declared(&response, &execution) == Some(Declared::Final);
+                let keeps_rows = is_final || response.status().as_u16() < 400;
+                let policy = call.operation.client_errors;
+                let (outcome, response) = reply::capture(response, &execution, policy, runtime.config()).await;
+                (Ended::by_itself(outcome, keeps_rows), response)
             }
-            Err(error) => (Outcome::Released(Reason::Status), runtime.problem(&error)),
+            Err(error) => {
+                let released = Outcome::Released(Reason::Status);
+                (Ended::by_itself(released, false), runtime.problem(&call.explain(error)))
+            }
         }
     };
-    // The body is gone after a panic, so nothing of it can be seen in a broken state.
-    let run = AssertUnwindSafe(run).catch_unwind();
-    let limit = call.operation.timeout.unwrap_or(Duration::MAX);
-    let (kind, reason) = match tokio::time::timeout(limit, run).await {
-        Ok(Ok(ended)) => return ended,
-        Ok(Err(_panic)) => (ErrorKind::Panicked, Reason::Panic),
-        Err(_elapsed) => (ErrorKind::TimedOut, Reason::Timeout),
-    };
-    lease.cancelled().cancel();
-    (Outcome::InDoubt(reason), runtime.problem(&call.error(kind)))
+    match owner.run_caught(run).await {
+        Ok(ended) => ended,
+        Err(cut_off) => {
+            let (ended, error) = owner.cut_off(cut_off);
+            (ended, runtime.problem(&error))
+        }
+    }
 }

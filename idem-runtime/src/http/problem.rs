@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::config::HttpConfig;
 use crate::{
     Runtime,
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Fate},
 };
 
 /// What a client is told when its call was not run, as RFC 9457 has it. Clients branch on `type`.
@@ -97,6 +97,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
         ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
+        ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "same-key", false),
         ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
         ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
     };
@@ -105,7 +106,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
 
 /// Every row's kind. That none is missing is what the tests of the documents that list them show.
 #[cfg(any(test, feature = "utoipa"))]
-pub(super) const ALL: [ErrorKind; 20] = [
+pub(super) const ALL: [ErrorKind; 21] = [
     ErrorKind::MissingKey,
     ErrorKind::InvalidKey,
     ErrorKind::TooLarge,
@@ -124,6 +125,7 @@ pub(super) const ALL: [ErrorKind; 20] = [
     ErrorKind::Panicked,
     ErrorKind::InvalidLink,
     ErrorKind::Conflict,
+    ErrorKind::Transaction,
     ErrorKind::NotServed,
     ErrorKind::Store,
 ];
@@ -157,11 +159,15 @@ impl Problem {
             title: row.title,
             status: status.as_u16(),
             detail: detail(error, settles_itself),
-            state: row.state,
+            state: match about.fate {
+                Some(Fate::Undone) => Some("released"),
+                Some(Fate::Unknown) => Some("unknown"),
+                None => row.state,
+            },
             op: about.op,
             operation,
             safe_new_key: row.safe_new_key && !about.body_ran,
-            retry: if settles_itself { "same-key" } else { row.retry },
+            retry: if settles_itself || about.fate.is_some() { "same-key" } else { row.retry },
             original_status: about.original_status,
             links: links.collect(),
             retry_after: match kind {
@@ -206,6 +212,12 @@ fn detail(error: &Error, settles_itself: bool) -> String {
         _ if settles_itself => {
             "It may have taken effect; that is being found out. Send the same request with the same key again, not with a new one: it could happen twice."
         }
+        _ if error.about().fate == Some(Fate::Undone) => {
+            "Nothing of it is kept. Send the same request with the same key again."
+        }
+        _ if error.about().fate == Some(Fate::Unknown) => {
+            "It may have taken effect. Send the same request with the same key again: it does not happen twice."
+        }
         ErrorKind::MissingKey => "Send a new, unique key, the same one on every retry of this action.",
         ErrorKind::InvalidKey => "Send 1 to 255 visible ASCII characters, a UUID for instance.",
         ErrorKind::Mismatch => "Use a new key for a new action, and the first payload for a retry.",
@@ -230,7 +242,7 @@ fn detail(error: &Error, settles_itself: bool) -> String {
         ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
         ErrorKind::InvalidLink => "It may have taken effect and is not run again by itself.",
         ErrorKind::Conflict => "Look at the record again before deciding.",
-        ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
+        ErrorKind::Transaction | ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
     };
     match error.about().detail {
         Some(detail) => format!("{advice} ({detail})"),

@@ -116,6 +116,11 @@ impl Ending {
         }
     }
 
+    /// Of a transaction that was dropped while its body ran.
+    pub(crate) fn of_undone(reason: Reason) -> Self {
+        Self::without_answer(&Outcome::Released(reason), reason)
+    }
+
     fn without_answer(outcome: &Outcome, reason: Reason) -> Self {
         match (outcome, reason) {
             (_, Reason::Panic) => Self::Panicked,
@@ -143,6 +148,7 @@ impl Ending {
             ErrorKind::TooLarge | ErrorKind::Unreadable => Self::Rejected,
             ErrorKind::ReplayForbidden => Self::ReplayForbidden,
             ErrorKind::NotServed => Self::NotServed,
+            ErrorKind::Transaction => Self::Released,
             ErrorKind::Store => Self::StoreUnreadable,
             // A body's, an operator's, and those of who fetches a result: no refusals of a call.
             ErrorKind::InvalidLink | ErrorKind::Conflict | ErrorKind::Released | ErrorKind::UnknownOperation => {

@@ -10,7 +10,7 @@ use super::Runtime;
 #[cfg(feature = "axum")]
 use crate::http::HttpConfig;
 use crate::{
-    operation::{ClientErrors, InFlight, Operation, registered},
+    operation::{ClientErrors, Database, InFlight, Operation, registered},
     operations::OperationInfo,
     recovery::Hook,
     store::{Chain, Store},
@@ -28,6 +28,7 @@ pub(crate) struct Config {
     pub(crate) in_flight: InFlight,
     pub(crate) lease: Duration,
     pub(crate) quarantine: Duration,
+    pub(crate) transaction_timeout: Duration,
     pub(crate) store_timeout: Duration,
     pub(crate) sweep_every: Duration,
     pub(crate) cache_bytes: u64,
@@ -65,7 +66,7 @@ impl Config {
         let (patience, accepts) = match operation.in_flight.unwrap_or(self.in_flight) {
             InFlight::Reject => (Duration::ZERO, false),
             InFlight::Wait(limit) => (limit, false),
-            InFlight::Accepted => (Duration::ZERO, true),
+            InFlight::Accepted => (Duration::ZERO, operation.transaction.is_none()), // nothing of that is seen early
         };
         Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
     }
@@ -91,6 +92,7 @@ impl Builder {
             in_flight: InFlight::Reject,
             lease: Duration::from_secs(30),
             quarantine: Duration::from_secs(10 * 60),
+            transaction_timeout: Duration::from_secs(5),
             store_timeout: Duration::from_secs(5),
             sweep_every: Duration::from_secs(1),
             cache_bytes: 16 * 1024 * 1024,
@@ -131,6 +133,14 @@ impl Builder {
     /// leases are renewed. At least 1 s, default 30 s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;
+        self
+    }
+
+    /// How long a body with a [`Tx`](crate::Tx) may take where its annotation has no `timeout`: more than zero, default 5 s.
+    /// After that it is cut off and undone. Keep it well below a third of the lease on SQLite, where such a body holds the
+    /// file's only write lock, so that renewals of other leases wait for it.
+    pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
+        self.config.transaction_timeout = timeout;
         self
     }
 
@@ -240,6 +250,8 @@ impl Builder {
         let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);
         check(wait_too_long, "`in_flight` must wait at most 3650 days");
         check(config.sweep_every > MAX_TTL, "`sweep_every` must be at most 3650 days; zero is never");
+        let timeout = config.transaction_timeout;
+        check(timeout.is_zero() || timeout > MAX_TTL, "`transaction_timeout` must be more than zero");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
         #[cfg(feature = "axum")]
         check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
@@ -261,9 +273,25 @@ impl Builder {
                 ));
             }
             served.push(operation);
+            faults.extend(self.transaction_fault(operation));
             faults.extend(self.rule_faults(operation).map(|rule| format!("`{}` at {place}: {rule}", operation.op)));
         }
         faults
+    }
+
+    /// A body wants a transaction that the store cannot open. What a generic function wants is known when it is called.
+    fn transaction_fault(&self, operation: &Operation) -> Option<String> {
+        let Some(Database::Named(wanted)) = operation.transaction else { return None };
+        let there = self.store.transactions().map(|transactions| transactions.database);
+        (there != Some(wanted)).then(|| {
+            format!(
+                "`{}` at {} takes a `Tx` of {wanted}, but the store's transactions are {}; use the store of that database, \
+                 or make the function generic over it",
+                operation.op,
+                operation.place,
+                there.unwrap_or("none"),
+            )
+        })
     }
 
     /// Rules between an annotation and the builder's defaults; the attribute checks those within itself.

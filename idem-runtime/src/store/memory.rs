@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::{
     Audit, Claim, Claimed, Doubts, Due, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged,
-    PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip,
-    Stripped, Survey,
+    PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped,
+    Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};

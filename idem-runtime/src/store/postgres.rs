@@ -10,6 +10,7 @@ mod recover;
 mod schema;
 mod sql;
 mod survey;
+mod transaction;
 mod verbs;
 
 use std::{
@@ -27,8 +28,9 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Record, Recover,
-    Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey,
+    Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link, OpenTransaction, Page,
+    Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip,
+    Stripped, Survey, Transactions,
 };
 use crate::key::RecordId;
 
@@ -43,7 +45,8 @@ use crate::key::RecordId;
 /// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them, and for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
-/// It does not take connections from your pool, so that the bodies that hold those never keep a completion waiting.
+/// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`. All else goes
+/// over its own, so that bodies never keep a completion waiting, however many run.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::PgPool) -> Result<(), idem_runtime::store::StoreError> {
@@ -60,6 +63,8 @@ use crate::key::RecordId;
 /// the server it connects again by itself; one verb may fail first.
 #[derive(Clone)]
 pub struct PostgresStore {
+    /// The user's, for bodies that run in a transaction.
+    pool: PgPool,
     options: Arc<PgConnectOptions>,
     schema: Arc<str>,
     connections: u32,
@@ -74,6 +79,7 @@ impl PostgresStore {
     #[must_use]
     pub fn new(pool: &PgPool) -> Self {
         Self {
+            pool: pool.clone(),
             options: pool.connect_options(),
             schema: "idem".into(),
             connections: 4,
@@ -218,6 +224,18 @@ impl Store for PostgresStore {
 
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         self.verbs().strip(strip).await
+    }
+
+    fn transactions(&self) -> Option<Transactions> {
+        Some(Transactions { database: "postgres", exclusive: false })
+    }
+
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        transaction::begin(self.verbs(), self.pool.clone(), begin.clone()).await
+    }
+
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        transaction::commit(self.verbs(), transaction, commit.clone()).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

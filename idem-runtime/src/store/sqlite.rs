@@ -9,6 +9,7 @@ mod record;
 mod recover;
 mod schema;
 mod sql;
+mod transaction;
 mod verbs;
 
 use std::{
@@ -23,8 +24,9 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Record,
-    Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey, row::Millis,
+    Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link,
+    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store,
+    StoreError, Strip, Stripped, Survey, Transactions, row::Millis,
 };
 use crate::key::RecordId;
 
@@ -36,6 +38,7 @@ use crate::key::RecordId;
 /// | isolation | one writer at a time over all processes (`BEGIN IMMEDIATE`); replays and refusals take no lock |
 /// | clock | SQLite's, which is the machine's wall clock, in milliseconds; never this process's own |
 /// | connections | one that writes, four that read; clones share them |
+/// | transactions | a `Tx<Sqlite>` body holds the one write lock of the file: all other claims, renewals and completions, in every process, wait for its end (up to 5 s) |
 /// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
 ///
 /// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
@@ -130,7 +133,7 @@ impl SqliteStore {
         F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
         let writer = self.writer.clone();
-        let task = tokio::spawn(async move {
+        on_its_own_task(async move {
             let mut connection = writer.acquire().await.map_err(failed)?;
             let result = work(&mut connection).await;
             if result.is_err() {
@@ -139,11 +142,18 @@ impl SqliteStore {
                 let _ = connection.close().await;
             }
             result
-        });
-        match task.await {
-            Ok(result) => result,
-            Err(error) => Err(StoreError::unavailable(error)), // it panicked, or the runtime shuts down
-        }
+        })
+        .await
+    }
+}
+
+/// To its end, even if the caller goes away.
+async fn on_its_own_task<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::spawn(work).await {
+        Ok(result) => result,
+        Err(error) => Err(StoreError::unavailable(error)), // it panicked, or the runtime shuts down
     }
 }
 
@@ -270,6 +280,18 @@ impl Store for SqliteStore {
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         let strip = *strip;
         self.write(move |tx, now| Box::pin(async move { purge::strip(tx, &strip, now).await })).await
+    }
+
+    fn transactions(&self) -> Option<Transactions> {
+        Some(Transactions { database: "sqlite", exclusive: true })
+    }
+
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        on_its_own_task(transaction::begin(self.writer.clone(), begin.clone())).await
+    }
+
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        on_its_own_task(transaction::commit(transaction, commit.clone())).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -9,8 +9,9 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Claim, Claimed, Due, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged, PutOff, Recover,
-        Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip, Stripped, Survey,
+        Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link, OpenTransaction,
+        Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip,
+        Stripped, Survey, Transactions,
     },
 };
 
@@ -36,6 +37,8 @@ pub(crate) enum Verb {
     Recover,
     /// All that looks for records that are over.
     Purge,
+    Begin,
+    Commit,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -82,8 +85,9 @@ impl Faulty {
 
     /// Every verb fails until `heal`.
     pub(crate) fn down(&self) {
-        use Verb::{Claim, Find, Finish, Link, Peek, Purge, Recover, Renew, Resolve, Survey};
-        for verb in [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Recover, Purge] {
+        use Verb::{Begin, Claim, Commit, Find, Finish, Link, Peek, Purge, Recover, Renew, Resolve, Survey};
+        let all = [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Recover, Purge, Begin, Commit];
+        for verb in all {
             self.tell(verb, Fault::Down);
         }
     }
@@ -199,6 +203,15 @@ impl Store for Faulty {
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         self.go(Verb::Purge, self.inner.strip(strip)).await
+    }
+    fn transactions(&self) -> Option<Transactions> {
+        self.inner.transactions()
+    }
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        self.go(Verb::Begin, self.inner.begin(begin)).await
+    }
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        self.go(Verb::Commit, self.inner.commit(transaction, commit)).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await

@@ -190,6 +190,11 @@ impl Place {
         sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(self.database().await).await.unwrap()
     }
 
+    /// The full name of a table of the test's own.
+    pub(crate) fn table(&self, name: &str) -> String {
+        if self.backend == Backend::Sqlite { name.to_owned() } else { format!("{}.{name}", self.schema) }
+    }
+
     /// How many records there are.
     pub(crate) async fn records(&self) -> i64 {
         self.count("select count(*) from idem_key").await

@@ -8,6 +8,7 @@
 mod api;
 mod gateway;
 mod metrics;
+mod orders;
 mod tenant;
 
 use std::{env, error::Error, time::Duration};
@@ -15,10 +16,10 @@ use std::{env, error::Error, time::Duration};
 use axum::{
     Router,
     extract::FromRef,
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use idem_runtime::{Builder, PostgresStore, Runtime, SqliteStore};
-use sqlx::PgPool;
+use sqlx::{PgPool, Postgres, Sqlite};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -26,11 +27,13 @@ use tokio::{
 
 use gateway::Gateway;
 use metrics::Metrics;
+use orders::{OrderBook, place_order};
 
 #[derive(Clone, FromRef)]
 struct App {
     idem: Runtime,
     gateway: Gateway,
+    orders: OrderBook,
 }
 
 #[tokio::main]
@@ -40,16 +43,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
     let metrics = Metrics::install()?;
-    let builder = over(&url).await?.namespace("payments").lease(lease()?);
+    let (builder, place_order) = over(&url).await?;
+    let builder = builder.namespace("payments").lease(lease()?);
     let gateway = Gateway::connect(&url).await?;
     let asked = gateway.clone();
     let idem = builder.recover("charge", move |doubt| api::recover_charge(asked.clone(), doubt)).build().await?;
-    let app = App { idem: idem.clone(), gateway };
+    let app = App { idem: idem.clone(), gateway, orders: OrderBook::connect(&url).await? };
 
     let (scraped, upkeep) = (metrics.clone(), tokio::spawn(metrics.keep_up()));
     let router = Router::new()
         .route("/charges", post(api::charge).get(api::charges))
         .route("/payouts", post(api::payout).get(api::payouts))
+        .route("/orders", place_order.get(orders::orders))
         .route("/idempotency", get(api::operations))
         .route("/healthz", get(async || "ok"))
         .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
@@ -77,22 +82,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The one place that knows which database it is.
-async fn over(url: &str) -> Result<Builder, Box<dyn Error>> {
+async fn over(url: &str) -> Result<(Builder, MethodRouter<App>), Box<dyn Error>> {
     match url.split(':').next() {
         Some("sqlite") => {
             let store = SqliteStore::connect(url).await?;
             store.migrate().await?;
-            Ok(Runtime::builder(store))
+            Ok((Runtime::builder(store), post(place_order::<Sqlite>)))
         }
         Some("postgres" | "postgresql") => {
-            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // it has connections of its own, made alike
+            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // for orders; all else goes over connections of its own, made alike
             let store = match env::var("DATABASE_POOLER").as_deref() {
                 Ok("transaction") => store.with_simple_protocol(),
                 Ok(other) => return Err(format!("DATABASE_POOLER is `{other}`; it can be `transaction`").into()),
                 Err(_) => store,
             };
             store.migrate().await?;
-            Ok(Runtime::builder(store))
+            Ok((Runtime::builder(store), post(place_order::<Postgres>)))
         }
         _ => Err("DATABASE_URL must begin with `sqlite://` or `postgres://`".into()),
     }

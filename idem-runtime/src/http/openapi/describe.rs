@@ -121,8 +121,12 @@ impl<'a> Description<'a> {
             ErrorKind::Expired => self.info.refuse_late > self.info.ttl,
             ErrorKind::TimedOut => self.info.timeout.is_some(),
             ErrorKind::ReplayForbidden => self.config.authorize_replay.is_some(),
-            // Of operators, of what is not listed, and of who fetches a result.
-            ErrorKind::Conflict | ErrorKind::NotServed | ErrorKind::Released | ErrorKind::UnknownOperation => false,
+            // Of operators, of a fault of the program, of what is not listed, and of who fetches a result.
+            ErrorKind::Conflict
+            | ErrorKind::NotServed
+            | ErrorKind::Transaction
+            | ErrorKind::Released
+            | ErrorKind::UnknownOperation => false,
             ErrorKind::InvalidKey
             | ErrorKind::InProgress { .. }
             | ErrorKind::InDoubt

@@ -97,6 +97,10 @@ impl Connections {
         Self { pool: pool.connect_lazy_with(options), protocol, timeout, broken }
     }
 
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
     #[cfg(test)]
     pub(super) fn pool(&self) -> &PgPool {
         &self.pool

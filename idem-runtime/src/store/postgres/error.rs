@@ -52,6 +52,11 @@ pub(super) fn breaks_connections(error: &sqlx::Error) -> bool {
     }
 }
 
+/// The server answered, and refused: nothing of it is kept.
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(_)) && !breaks_connections(error)
+}
+
 /// The SQLSTATE; empty if the server did not give one.
 fn code(error: &sqlx::Error) -> String {
     error.as_database_error().and_then(|error| error.code()).map(String::from).unwrap_or_default()

@@ -16,6 +16,7 @@ use super::{list, purge, recover, survey};
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) claim: Statement,
+    pub(super) begin: Statement,
     pub(super) peek: Statement,
     pub(super) finish: Statement,
     pub(super) renew: Statement,
@@ -63,7 +64,8 @@ impl Statements {
     pub(super) fn new(schema: &str) -> Self {
         let statement = |template: &str| Statement::new(schema, template);
         Self {
-            claim: statement(CLAIM),
+            claim: statement(&claim("", "", "null", "")),
+            begin: statement(&claim(LOCK, "and (select got from l)", "u.kid", TAKEN)),
             peek: statement(PEEK),
             finish: statement(FINISH),
             renew: statement(RENEW),
@@ -122,8 +124,13 @@ fn claimable(by: &str) -> String {
 /// stands in the SET list and not only in the default, so that it is drawn under the lock and a record's fences grow.
 ///
 /// `locked` rows may be newer than the snapshot that their answer was looked up in; `cur` rows are of the same.
+///
+/// In a transaction (`begin`), the row is seen by nobody before the commit, so a second attempt would wait for it at the
+/// primary key. Instead each takes the record's lock first, and the second, whose `got` is false, gets no row. The lock is
+/// taken after the snapshot; that does no harm, since the conflict arm decides by what is latest. `must_finish` makes the
+/// server refuse a commit before the outcome.
 const CLAIM: &str = "
-with u as materialized (
+with {lock} u as materialized (
   select u.kid, u.attempt, u.fp_alg, u.fp, u.scope, u.op, {now} as created_at,
          {now} + u.lease * interval '1 millisecond' as lease_until,
          {now} + u.ttl * interval '1 millisecond' as expires_at,
@@ -136,10 +143,11 @@ cur as materialized (
 ),
 ins as (
   insert into {schema}.idem_key as k
-         (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-  select u.kid, u.scope, u.op, 1, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at, u.guard_until
+         (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until, must_finish)
+  select u.kid, u.scope, u.op, 1, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at, u.guard_until,
+         {must_finish}
     from u
-   where u.kid not in (select cur.kid from cur)
+   where u.kid not in (select cur.kid from cur) {got}
    order by u.kid
   on conflict (kid) do update set
     scope       = case when {claimable:excluded} then excluded.scope else k.scope end,
@@ -156,12 +164,23 @@ ins as (
     expires_at  = case when {claimable:excluded} then excluded.expires_at else k.expires_at end,
     guard_until = case when {claimable:excluded} then excluded.guard_until else k.guard_until end,
     tries       = case when {claimable:excluded} then 0 else k.tries end,
-    recover_at  = case when {claimable:excluded} then 'epoch' else k.recover_at end
+    recover_at  = case when {claimable:excluded} then 'epoch' else k.recover_at end{taken}
   returning k.*
 ),
 r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
 select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body
   from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
+
+/// `$11` is the number of the record, its lock that of this schema's: locks are the whole database's. Only `xact` locks: those of a session would stay with a pooler's connection.
+const LOCK: &str =
+    "l as materialized (select pg_try_advisory_xact_lock(hashtextextended('{schema}', $11::int8)) as got),";
+
+const TAKEN: &str = ",
+    must_finish = case when {claimable:excluded} then excluded.must_finish else k.must_finish end";
+
+fn claim(lock: &str, got: &str, must_finish: &str, taken: &str) -> String {
+    CLAIM.replace("{lock}", lock).replace("{got}", got).replace("{must_finish}", must_finish).replace("{taken}", taken)
+}
 
 /// Reads records and the answers that are due, all of one snapshot.
 const PEEK: &str = "
@@ -188,6 +207,7 @@ moved as (
   update {schema}.idem_key k set
     state       = u.state,
     reason      = u.reason,
+    must_finish = null,
     lease_until = case when u.state = 5 then least(k.lease_until, u.now) else k.lease_until end,
     expires_at  = case when u.state = 3 then least(k.expires_at, u.now + u.keep * interval '1 millisecond')
                        when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2

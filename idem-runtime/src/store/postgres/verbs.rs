@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     argument::{Arg, text},
-    connect::Connections,
+    connect::{Connections, Protocol},
     error::corrupt,
     list,
     record::{self, Stored, column},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How often a claim is asked that met a change on its way.
-const ASKS: u32 = 3;
+pub(super) const ASKS: u32 = 3;
 
 /// A thousand years: longer than any window that is meant, and Postgres can still add it to the date.
 const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
@@ -39,6 +39,10 @@ pub(super) struct Verbs {
 }
 
 impl Verbs {
+    pub(super) fn protocol(&self) -> Protocol {
+        self.connections.protocol()
+    }
+
     pub(super) async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed: HashMap<Uuid, Claimed> = HashMap::with_capacity(claims.len());
         for ask in 1..=ASKS {
@@ -68,32 +72,11 @@ impl Verbs {
         last: bool,
         claimed: &mut HashMap<Uuid, Claimed>,
     ) -> Result<(), StoreError> {
-        let args = [
-            Arg::Uuids(claims.iter().map(|claim| uuid(claim.record)).collect()),
-            Arg::Uuids(claims.iter().map(|claim| attempt(claim.attempt)).collect()),
-            Arg::Shorts(claims.iter().map(|claim| claim.fingerprint.algorithm()).collect()),
-            Arg::ByteStrings(claims.iter().map(|claim| Some(claim.fingerprint.digest().as_slice())).collect()),
-            Arg::Texts(claims.iter().map(|claim| text(&claim.scope)).collect()),
-            Arg::Texts(claims.iter().map(|claim| text(claim.op)).collect()),
-            Arg::Longs(claims.iter().map(|claim| millis(claim.lease)).collect()),
-            Arg::Longs(claims.iter().map(|claim| millis(claim.ttl)).collect()),
-            Arg::Longs(claims.iter().map(|claim| millis(claim.guard.max(claim.ttl))).collect()),
-            Arg::Flag(rerun),
-        ];
+        let args = claim_args(claims, rerun);
         let rows = by_record(self.connections.rows(&self.statements.claim, &args).await?)?;
         for claim in claims {
             let Some(row) = rows.get(&uuid(claim.record)) else { continue };
-            let Stored { row: stored, now, .. } = record::found(row)?;
-            let response = record::response(row)?;
-            // The row may be newer than the snapshot in which its answer was not yet there.
-            let too_new = column::<bool>(row, "locked")?
-                && matches!(stored.state, State::Done | State::Rejected)
-                && response.is_none();
-            if too_new && !last {
-                continue;
-            }
-            // `None`: it could be taken, and was not. It is asked again, and after the last time told as an error.
-            if let Some(answer) = stored.look(&claim.peek(), Some(claim.attempt), response, now) {
+            if let Some(answer) = decided(claim, row, last)? {
                 claimed.insert(uuid(claim.record), answer);
             }
         }
@@ -116,17 +99,7 @@ impl Verbs {
     }
 
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| finish.outcome.response()).collect();
-        let args = [
-            Arg::Uuids(finishes.iter().map(|finish| uuid(finish.record)).collect()),
-            Arg::Uuids(finishes.iter().map(|finish| attempt(finish.attempt)).collect()),
-            Arg::Shorts(finishes.iter().map(|finish| finish.outcome.state().code()).collect()),
-            Arg::Shorts(finishes.iter().map(|finish| finish.outcome.reason().map_or(0, Reason::code)).collect()),
-            Arg::Longs(finishes.iter().map(|finish| keep(&finish.outcome)).collect()),
-            Arg::Ints(answers.iter().map(|answer| status(*answer)).collect()),
-            Arg::ByteStrings(answers.iter().map(|answer| headers(*answer)).collect()),
-            Arg::ByteStrings(answers.iter().map(|answer| body(*answer)).collect()),
-        ];
+        let args = finish_args(finishes);
         let rows = by_record(self.connections.rows(&self.statements.finish, &args).await?)?;
         finishes.iter().map(|finish| finished(finish, rows.get(&uuid(finish.record)))).collect()
     }
@@ -150,13 +123,7 @@ impl Verbs {
     }
 
     pub(super) async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
-        let args = [
-            Arg::Texts(links.iter().map(|link| text(&link.provider)).collect()),
-            Arg::Texts(links.iter().map(|link| text(&link.id)).collect()),
-            Arg::Uuids(links.iter().map(|link| uuid(link.record)).collect()),
-            Arg::Ints(links.iter().map(|link| Some(i32::try_from(link.epoch).unwrap_or(i32::MAX))).collect()),
-            Arg::Uuids(links.iter().map(|link| attempt(link.attempt)).collect()),
-        ];
+        let args = link_args(links);
         self.connections.rows(&self.statements.link, &args).await.map(drop)
     }
 
@@ -190,7 +157,60 @@ impl Verbs {
     }
 }
 
-fn finished(finish: &Finish, row: Option<&PgRow>) -> Result<Finished, StoreError> {
+pub(super) fn claim_args<'a>(claims: &[&'a Claim], rerun: bool) -> Vec<Arg<'a>> {
+    vec![
+        Arg::Uuids(claims.iter().map(|claim| uuid(claim.record)).collect()),
+        Arg::Uuids(claims.iter().map(|claim| attempt(claim.attempt)).collect()),
+        Arg::Shorts(claims.iter().map(|claim| claim.fingerprint.algorithm()).collect()),
+        Arg::ByteStrings(claims.iter().map(|claim| Some(claim.fingerprint.digest().as_slice())).collect()),
+        Arg::Texts(claims.iter().map(|claim| text(&claim.scope)).collect()),
+        Arg::Texts(claims.iter().map(|claim| text(claim.op)).collect()),
+        Arg::Longs(claims.iter().map(|claim| millis(claim.lease)).collect()),
+        Arg::Longs(claims.iter().map(|claim| millis(claim.ttl)).collect()),
+        Arg::Longs(claims.iter().map(|claim| millis(claim.guard.max(claim.ttl))).collect()),
+        Arg::Flag(rerun),
+    ]
+}
+
+/// What a row says about its claim; `None` where it has to be asked again.
+pub(super) fn decided(claim: &Claim, row: &PgRow, last: bool) -> Result<Option<Claimed>, StoreError> {
+    let Stored { row: stored, now, .. } = record::found(row)?;
+    let response = record::response(row)?;
+    // The row may be newer than the snapshot in which its answer was not yet there.
+    let too_new =
+        column::<bool>(row, "locked")? && matches!(stored.state, State::Done | State::Rejected) && response.is_none();
+    if too_new && !last {
+        return Ok(None);
+    }
+    // `None`: it could be taken, and was not. It is asked again, and after the last time told as an error.
+    Ok(stored.look(&claim.peek(), Some(claim.attempt), response, now))
+}
+
+pub(super) fn finish_args(finishes: &[Finish]) -> Vec<Arg<'_>> {
+    let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| finish.outcome.response()).collect();
+    vec![
+        Arg::Uuids(finishes.iter().map(|finish| uuid(finish.record)).collect()),
+        Arg::Uuids(finishes.iter().map(|finish| attempt(finish.attempt)).collect()),
+        Arg::Shorts(finishes.iter().map(|finish| finish.outcome.state().code()).collect()),
+        Arg::Shorts(finishes.iter().map(|finish| finish.outcome.reason().map_or(0, Reason::code)).collect()),
+        Arg::Longs(finishes.iter().map(|finish| keep(&finish.outcome)).collect()),
+        Arg::Ints(answers.iter().map(|answer| status(*answer)).collect()),
+        Arg::ByteStrings(answers.iter().map(|answer| headers(*answer)).collect()),
+        Arg::ByteStrings(answers.iter().map(|answer| body(*answer)).collect()),
+    ]
+}
+
+pub(super) fn link_args(links: &[Link]) -> Vec<Arg<'_>> {
+    vec![
+        Arg::Texts(links.iter().map(|link| text(&link.provider)).collect()),
+        Arg::Texts(links.iter().map(|link| text(&link.id)).collect()),
+        Arg::Uuids(links.iter().map(|link| uuid(link.record)).collect()),
+        Arg::Ints(links.iter().map(|link| Some(i32::try_from(link.epoch).unwrap_or(i32::MAX))).collect()),
+        Arg::Uuids(links.iter().map(|link| attempt(link.attempt)).collect()),
+    ]
+}
+
+pub(super) fn finished(finish: &Finish, row: Option<&PgRow>) -> Result<Finished, StoreError> {
     let Some(row) = row else { return Ok(Finished::Lost) };
     let state = State::from_code(column(row, "state")?);
     if state != finish.outcome.state() {

@@ -27,7 +27,7 @@ const ERROR: i32 = 1;
 pub(super) const BUSY: i32 = 5;
 pub(super) const READONLY: i32 = 8;
 const CORRUPT: i32 = 11;
-const CONSTRAINT: i32 = 19;
+pub(super) const CONSTRAINT: i32 = 19;
 const MISMATCH: i32 = 20;
 const NOTADB: i32 = 26;
 

@@ -58,9 +58,17 @@ pub(super) const CLAIM: &str = "
         created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until,
         tries = 0, recover_at = 0";
 
+/// A commit before FINISH is refused from here on: the reference is to a table that is always empty, and it is looked at
+/// when the transaction ends.
+pub(super) const MUST_FINISH: &str = "update idem_key set must_finish = kid where kid = ?1";
+
+/// What the body of a transaction wrote begins here, and can be undone while its answer is kept.
+pub(super) const SAVEPOINT: &str = "savepoint idem_body";
+pub(super) const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
+
 /// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
 pub(super) const FINISH: &str = "
-    update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7
+    update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7, must_finish = null
      where kid = ?1 and attempt = ?2";
 
 /// Keeps an answer, in the transaction that makes it due. Replaces one that an earlier epoch left behind.

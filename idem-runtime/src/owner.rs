@@ -1,0 +1,131 @@
+//! Who owns a record while its body runs: by a lease, or by a transaction.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+
+use crate::{
+    Runtime,
+    call::Call,
+    error::{Error, ErrorKind, Fate},
+    execution::{Execution, Supply},
+    lease::Lease,
+    state::Reason,
+    store::Outcome,
+    transaction::{self, Transaction},
+};
+
+/// The owner of a record. Dropped, it leaves the record as its kind does.
+#[must_use = "dropping an owner ends its run"]
+pub(crate) enum Owner {
+    Leased(Box<Lease>),
+    Transacted(Box<Transaction>),
+}
+
+/// How a body ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// In a transaction: what it wrote is committed with the outcome, not only the outcome.
+    pub(crate) keeps_rows: bool,
+    /// It came to its end, and was not cut off.
+    pub(crate) by_itself: bool,
+}
+
+/// Why a body did not come to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CutOff {
+    Panicked,
+    TimedOut,
+    GivenUp,
+}
+
+impl Owner {
+    /// The body starts.
+    ///
+    /// # Errors
+    /// Why it must not.
+    pub(crate) fn start(&self) -> Result<Execution, ErrorKind> {
+        match self {
+            Self::Leased(lease) => lease.start(),
+            Self::Transacted(transaction) => transaction.start(),
+        }
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        match self {
+            Self::Leased(lease) => lease.runtime(),
+            Self::Transacted(transaction) => transaction.runtime(),
+        }
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        match self {
+            Self::Leased(lease) => lease.call(),
+            Self::Transacted(transaction) => transaction.call(),
+        }
+    }
+
+    pub(crate) fn supply(&self, execution: &Execution) -> Supply {
+        match self {
+            Self::Leased(_) => Supply::new(execution.clone(), None),
+            Self::Transacted(transaction) => Supply::new(execution.clone(), Some(transaction.slot().clone())),
+        }
+    }
+
+    /// Runs the body's future within its limits. A panic passes through.
+    pub(crate) async fn run<T>(&self, body: impl Future<Output = T>) -> Result<T, CutOff> {
+        let (runtime, operation) = (self.runtime(), self.call().operation);
+        match self {
+            Self::Leased(_) => {
+                let limit = operation.timeout.unwrap_or(Duration::MAX);
+                tokio::time::timeout(limit, body).await.map_err(|_elapsed| CutOff::TimedOut)
+            }
+            Self::Transacted(transaction) => {
+                let limit = transaction::limit(runtime, operation);
+                let body = tokio::time::timeout(limit, transaction::holding(runtime, body));
+                tokio::select! {
+                    biased;
+                    body = body => body.map_err(|_elapsed| CutOff::TimedOut),
+                    () = transaction.given_up().cancelled() => Err(CutOff::GivenUp),
+                }
+            }
+        }
+    }
+
+    /// As [`run`](Self::run); the body is gone after a panic, so nothing of it can be seen in a broken state.
+    pub(crate) async fn run_caught<T>(&self, body: impl Future<Output = T>) -> Result<T, CutOff> {
+        match self.run(AssertUnwindSafe(body).catch_unwind()).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_panic)) => Err(CutOff::Panicked),
+            Err(cut_off) => Err(cut_off),
+        }
+    }
+
+    /// What a body comes to that was cut off, and what its caller is told.
+    pub(crate) fn cut_off(&self, by: CutOff) -> (Ended, Error) {
+        let (kind, reason) = match by {
+            CutOff::Panicked => (ErrorKind::Panicked, Reason::Panic),
+            CutOff::TimedOut => (ErrorKind::TimedOut, Reason::Timeout),
+            CutOff::GivenUp => (ErrorKind::Draining, Reason::Shutdown),
+        };
+        let error = self.call().error(kind);
+        let (outcome, error) = match self {
+            Self::Leased(lease) => {
+                lease.cancelled().cancel();
+                (Outcome::InDoubt(reason), error)
+            }
+            Self::Transacted(transaction) => {
+                transaction.cancelled().cancel();
+                (Outcome::Released(reason), error.with(|about| about.fate = Some(Fate::Undone)))
+            }
+        };
+        (Ended { outcome, keeps_rows: false, by_itself: false }, error)
+    }
+}
+
+impl Ended {
+    pub(crate) fn by_itself(outcome: Outcome, keeps_rows: bool) -> Self {
+        Self { outcome, keeps_rows, by_itself: true }
+    }
+}

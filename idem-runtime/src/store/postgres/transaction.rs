@@ -1,0 +1,141 @@
+//! A run in one transaction, on a connection of the user's pool: so the store's own connections are free for completions,
+//! however many bodies run.
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, postgres::PgRow};
+
+use super::{
+    argument::{self, Arg},
+    connect::Protocol,
+    error::{self, failed, setup},
+    sql::Statement,
+    verbs::{self, ASKS, Verbs},
+};
+use crate::store::{
+    Begin, Begun, Claim, Claimed, Commit, Committed, Fence, Finished, Found, OpenTransaction, Owned, StoreError,
+    open::Open,
+};
+
+/// Of a run without a claim.
+const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: 0 };
+
+/// How much longer than the body may take its session may be silent, before the server ends it.
+const GRACE: Duration = Duration::from_secs(5);
+
+const SAVEPOINT: &str = "savepoint idem_body";
+const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
+
+/// What opens it. A body that is cut off leaves a statement behind, which ends when its time is over, unless the user has
+/// set a time of their own.
+fn opening(begin: &Begin) -> String {
+    let (limit, silence) = (verbs::millis(begin.limit).max(1), verbs::millis(begin.limit + GRACE));
+    let savepoint = if begin.savepoint && begin.claim.is_none() { SAVEPOINT } else { "" };
+    format!(
+        "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
+         select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; \
+         {savepoint}"
+    )
+}
+
+pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
+    let connection = pool.acquire().await.map_err(failed)?;
+    let mut open =
+        Open::<Postgres>::begin(connection, AssertSqlSafe(opening(&begin)).into_sql_str()).await.map_err(failed)?;
+    let Some(claim) = &begin.claim else { return Ok(Begun::Open(UNCLAIMED, Box::new(open))) };
+    let owned = match self::claim(verbs, &mut open, claim).await? {
+        Claimed::Owner(owned) => owned,
+        Claimed::Found(found) => {
+            open.rollback().await;
+            return Ok(Begun::Found(found));
+        }
+    };
+    if begin.savepoint {
+        sqlx::raw_sql(SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
+    }
+    Ok(Begun::Open(owned, Box::new(open)))
+}
+
+/// Each ask is a statement with a snapshot of its own; the lock, once it is ours, stays ours.
+async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
+    let mut args = verbs::claim_args(&[claim], claim.rerun);
+    args.push(Arg::Long(lock(claim)));
+    for ask in 1..=ASKS {
+        let rows = rows(verbs.protocol(), open, &verbs.statements.begin, &args).await.map_err(failed)?;
+        let Some(row) = rows.first() else {
+            return Ok(Claimed::Found(Found::InFlight { age: Duration::ZERO })); // somebody else has the lock
+        };
+        if let Some(claimed) = verbs::decided(claim, row, ask == ASKS)? {
+            return Ok(claimed);
+        }
+    }
+    Err(verbs::contradiction())
+}
+
+/// The number by which attempts at one record, whose rows are not seen yet, see each other. Two records that share it
+/// refuse each other for a moment, no more.
+fn lock(claim: &Claim) -> i64 {
+    let [high, ..] = claim.record.as_bytes().as_chunks::<8>().0 else { return 0 };
+    i64::from_be_bytes(*high)
+}
+
+async fn rows(
+    protocol: Protocol,
+    open: &mut Open<Postgres>,
+    statement: &Statement,
+    args: &[Arg<'_>],
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    match protocol {
+        Protocol::Prepared => argument::bound(statement, args).fetch_all(&mut **open).await,
+        Protocol::Simple => {
+            sqlx::raw_sql(AssertSqlSafe(argument::rendered(statement, args))).fetch_all(&mut **open).await
+        }
+    }
+}
+
+pub(super) async fn commit(
+    verbs: &Verbs,
+    transaction: OpenTransaction,
+    commit: Commit,
+) -> Result<Committed, StoreError> {
+    let Ok(open) = transaction.downcast::<Open<Postgres>>() else {
+        return Err(setup("the transaction is another store's"));
+    };
+    let mut open = *open;
+    if commit.undoes_all() {
+        open.rollback().await;
+        return Ok(Committed::Stored { ttl_left: Duration::ZERO });
+    }
+    let ttl_left = match settle(verbs, &mut open, &commit).await {
+        Ok(Finished::Stored { ttl_left }) => ttl_left,
+        Ok(Finished::Lost) => return Ok(Committed::Lost),
+        Err(error) => return Ok(Committed::Undone(error)),
+    };
+    match open.commit().await {
+        Ok(true) => Ok(Committed::Stored { ttl_left }),
+        Ok(false) => Ok(Committed::Lost),
+        Err(error) if error::is_refusal(&error) => Ok(Committed::Undone(failed(error))),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// All that goes before the COMMIT.
+async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Result<Finished, StoreError> {
+    if commit.finish.is_none() {
+        // A transaction that an error has aborted answers a COMMIT with a ROLLBACK, and without an error.
+        sqlx::raw_sql("select 1").execute(&mut **open).await.map_err(failed)?;
+    }
+    let Some(finish) = &commit.finish else { return Ok(Finished::Stored { ttl_left: Duration::ZERO }) };
+    let protocol = verbs.protocol();
+    if !commit.keeps_rows {
+        sqlx::raw_sql(BACK_TO_SAVEPOINT).execute(&mut **open).await.map_err(failed)?;
+    }
+    let args = verbs::finish_args(std::slice::from_ref(finish));
+    let finished = rows(protocol, open, &verbs.statements.finish, &args).await.map_err(failed)?;
+    let finished = verbs::finished(finish, finished.first())?;
+    if finished != Finished::Lost && !commit.links.is_empty() {
+        let args = verbs::link_args(&commit.links);
+        rows(protocol, open, &verbs.statements.link, &args).await.map_err(failed)?;
+    }
+    Ok(finished)
+}

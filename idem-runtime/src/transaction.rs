@@ -1,0 +1,455 @@
+//! The owner's side of a run that is one transaction: claim, the body's rows and the outcome are one commit. There is no
+//! lease, and nothing can be in doubt but the COMMIT itself.
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tx;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use self::tx::Tx;
+use crate::{
+    Runtime,
+    call::Call,
+    engine::{self, Answer},
+    error::{Error, ErrorKind, Fate},
+    execution::Execution,
+    fingerprint::Fingerprint,
+    key::RecordId,
+    lease::Settled,
+    observe::{Ending, Running},
+    operation::{ClientErrors, Operation},
+    owner::Ended,
+    state::{Reason, State},
+    store::{
+        Attempt, Begin, Begun, Commit, Committed, Finish, Found, Link, OpenTransaction, Outcome, Owned, Replay, Store,
+        StoreError,
+    },
+};
+
+tokio::task_local! {
+    /// The runtime whose store's only writer the body that runs here holds.
+    static HOLDS_THE_WRITER_OF: usize;
+}
+
+/// A granted claim in an open transaction. Dropped, all is undone.
+#[must_use = "dropping a transaction undoes it"]
+pub(crate) struct Transaction {
+    runtime: Runtime,
+    call: Call,
+    attempt: Attempt,
+    owned: Owned,
+    began: Instant,
+    slot: Arc<Slot>,
+    links: Links,
+    /// For the body to see, and for shutdown to cut it off.
+    cancelled: CancellationToken,
+    given_up: CancellationToken,
+    running: Mutex<Option<Running>>,
+    _listed: Listed,
+}
+
+/// What a body says that providers call it, until the commit.
+pub(crate) type Links = Arc<Mutex<Vec<Link>>>;
+
+/// Where the transaction is while its body does not hold it.
+#[derive(Default)]
+pub(crate) struct Slot(Mutex<Place>);
+
+#[derive(Default)]
+enum Place {
+    Here(OpenTransaction),
+    #[default]
+    Away,
+    /// Whoever still has it may only drop it.
+    Closed,
+}
+
+impl Slot {
+    pub(crate) fn new(transaction: OpenTransaction) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Place::Here(transaction))))
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands it out, if `fits`.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn take<T: 'static>(&self) -> Option<Box<T>> {
+        let mut place = self.place();
+        match std::mem::take(&mut *place) {
+            Place::Here(transaction) => match transaction.downcast() {
+                Ok(transaction) => Some(transaction),
+                Err(other) => {
+                    *place = Place::Here(other);
+                    None
+                }
+            },
+            elsewhere => {
+                *place = elsewhere;
+                None
+            }
+        }
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn put_back(&self, transaction: OpenTransaction) {
+        let mut place = self.place();
+        if matches!(*place, Place::Away) {
+            *place = Place::Here(transaction);
+        }
+    }
+
+    /// Takes it for good; `None` if the body has kept it.
+    pub(crate) fn close(&self) -> Option<OpenTransaction> {
+        match std::mem::replace(&mut *self.place(), Place::Closed) {
+            Place::Here(transaction) => Some(transaction),
+            Place::Away | Place::Closed => None,
+        }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
+    }
+}
+
+/// The records whose transactions run in this process: nobody else sees their rows, so duplicates are answered from here.
+#[derive(Default)]
+pub(crate) struct Transactions(Mutex<HashMap<RecordId, Entry>>);
+
+struct Entry {
+    began: Instant,
+    fingerprint: Fingerprint,
+    given_up: CancellationToken,
+}
+
+impl Transactions {
+    fn entries(&self) -> MutexGuard<'_, HashMap<RecordId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a call for this record finds in this process.
+    pub(crate) fn look(&self, call: &Call) -> Option<Found> {
+        self.entries().get(&call.record).map(|entry| entry.found(call))
+    }
+
+    /// Shutdown's time is up: their bodies are cut off, and what they wrote is undone. How many they are.
+    pub(crate) fn give_up(&self) -> usize {
+        let entries = self.entries();
+        entries.values().for_each(|entry| entry.given_up.cancel());
+        entries.len()
+    }
+}
+
+impl Entry {
+    fn found(&self, call: &Call) -> Found {
+        if self.fingerprint.matches(&call.fingerprint) {
+            Found::InFlight { age: self.began.elapsed() }
+        } else {
+            Found::Mismatch
+        }
+    }
+}
+
+/// An entry of [`Transactions`]. Dropped, it is taken out, and who waits for it looks again.
+struct Listed {
+    runtime: Runtime,
+    record: RecordId,
+}
+
+impl Listed {
+    fn new(runtime: &Runtime, call: &Call, given_up: &CancellationToken) -> Result<Self, Box<Found>> {
+        let mut entries = runtime.transactions().entries();
+        if let Some(entry) = entries.get(&call.record) {
+            return Err(Box::new(entry.found(call)));
+        }
+        let entry = Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone() };
+        entries.insert(call.record, entry);
+        Ok(Self { runtime: runtime.clone(), record: call.record })
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.runtime.transactions().entries().remove(&self.record);
+        self.runtime.waiters().wake(self.record);
+    }
+}
+
+/// A call from inside a body that holds the only writer would wait for itself.
+pub(crate) fn refuse_nested(runtime: &Runtime) -> Result<(), Error> {
+    let inside = HOLDS_THE_WRITER_OF.try_with(|held| *held == runtime.address()).unwrap_or(false);
+    if inside {
+        return Err(fault("it was called from inside of a transaction that holds the store's only writer"));
+    }
+    Ok(())
+}
+
+/// Runs a body's future so that [`refuse_nested`] sees it.
+pub(crate) async fn holding<T>(runtime: &Runtime, body: impl Future<Output = T>) -> T {
+    let exclusive = runtime.store().transactions().is_some_and(|transactions| transactions.exclusive);
+    if exclusive { HOLDS_THE_WRITER_OF.scope(runtime.address(), body).await } else { body.await }
+}
+
+/// How long a body may take.
+pub(crate) fn limit(runtime: &Runtime, operation: &Operation) -> Duration {
+    operation.timeout.unwrap_or(runtime.config().transaction_timeout)
+}
+
+fn begin_of(runtime: &Runtime, operation: &Operation) -> Result<Begin, Error> {
+    if runtime.store().transactions().is_none() {
+        return Err(fault("the store has no transactions"));
+    }
+    let savepoint = operation.client_errors != ClientErrors::Release;
+    Ok(Begin { claim: None, limit: limit(runtime, operation), savepoint })
+}
+
+/// Opens a transaction without a claim, for a request that has no key.
+pub(crate) async fn open(runtime: &Runtime, operation: &Operation) -> Result<Arc<Slot>, Error> {
+    refuse_nested(runtime)?;
+    let begin = begin_of(runtime, operation)?;
+    let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
+    match begun.map_err(Error::from_store)? {
+        Begun::Open(_, transaction) => Ok(Slot::new(transaction)),
+        Begun::Found(_) => Err(Error::new(ErrorKind::Store)), // nothing was asked for
+    }
+}
+
+/// Ends what [`open`] has opened.
+pub(crate) async fn close(runtime: &Runtime, slot: &Slot, keeps_rows: bool) -> Result<(), Error> {
+    let Some(transaction) = slot.close() else {
+        return if keeps_rows { Err(kept()) } else { Ok(()) };
+    };
+    let commit = Commit { finish: None, keeps_rows, links: Vec::new() };
+    let committed = runtime.ask_to_the_end(|store| async move { store.commit(transaction, &commit).await }).await;
+    match committed {
+        Ok(Committed::Stored { .. }) => Ok(()),
+        Ok(Committed::Lost) => Err(ended_by_itself()),
+        Ok(Committed::Undone(error)) => Err(undone(error)),
+        Err(error) => Err(Error::from_store(error).with(|about| about.fate = Some(Fate::Unknown))),
+    }
+}
+
+/// Claims for a call whose body runs in a transaction. Run it on a task of its own.
+pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transaction, Found>, Error> {
+    let given_up = CancellationToken::new();
+    let listed = match Listed::new(&runtime, &call, &given_up) {
+        Ok(listed) => listed,
+        Err(found) => return Ok(Err(*found)),
+    };
+    let (began, attempt) = (Instant::now(), Attempt::random());
+    let mut begin = begin_of(&runtime, call.operation)?;
+    begin.claim = Some(runtime.claim(&call, attempt));
+    let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
+    call.watch.claim_took(began.elapsed());
+    match begun.map_err(Error::from_store)? {
+        Begun::Found(found) => Ok(Err(found.aged(began.elapsed()))),
+        Begun::Open(owned, transaction) => Ok(Ok(Transaction {
+            slot: Slot::new(transaction),
+            links: Arc::default(),
+            running: Mutex::default(),
+            _listed: listed,
+            runtime,
+            call,
+            attempt,
+            owned,
+            began,
+            cancelled: given_up.child_token(),
+            given_up,
+        })),
+    }
+}
+
+impl Transaction {
+    pub(crate) fn start(&self) -> Result<Execution, ErrorKind> {
+        if self.runtime.leases().are_given_up() {
+            return Err(ErrorKind::Draining);
+        }
+        let running = self.call.watch.started(self.call.record, self.attempt, self.owned.attempts);
+        *self.running() = Some(running);
+        let (runtime, cancelled) = (&self.runtime, self.cancelled.clone());
+        let execution = Execution::protected(runtime, self.call.record, self.attempt, self.owned, cancelled);
+        Ok(execution.linked_by(&self.links))
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    pub(crate) fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    pub(crate) fn given_up(&self) -> &CancellationToken {
+        &self.given_up
+    }
+
+    pub(crate) fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits, or undoes all, and answers. Run it on a task of its own.
+    pub(crate) async fn settle<R>(self, ended: Ended, value: R) -> Answer<R> {
+        drop(self.running().take());
+        let outcome = match ended.outcome {
+            Outcome::InDoubt(reason) => Outcome::Released(reason), // undone is not in doubt
+            outcome => outcome,
+        };
+        let transaction = self.slot.close();
+        let asked = Instant::now();
+        let committed = match transaction {
+            None if outcome.response().is_some() => return self.refused(kept()),
+            Some(transaction) if ended.by_itself => self.end(transaction, outcome.clone(), ended.keeps_rows).await,
+            // Dropped in the middle of a statement, or with a panic, a connection is not fit for a ROLLBACK. This closes it.
+            cut_off => {
+                drop(cut_off);
+                Ok(Committed::Stored { ttl_left: Duration::ZERO })
+            }
+        };
+        let committed = match committed {
+            Err(error) if outcome.response().is_some() => match self.look_again(error).await {
+                Ok(()) => Committed::Stored { ttl_left: Duration::ZERO },
+                Err(error) => return self.refused(error),
+            },
+            Err(_) => Committed::Stored { ttl_left: Duration::ZERO }, // a ROLLBACK: the end of the session says the same
+            Ok(committed) => committed,
+        };
+        let settled = if matches!(committed, Committed::Lost) { Settled::Lost } else { Settled::Stored };
+        match committed {
+            Committed::Undone(error) => return self.refused(undone(error)),
+            Committed::Stored { ttl_left } => self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed())),
+            Committed::Lost => {}
+        }
+        let Call { watch, record, .. } = &self.call;
+        watch.settled(*record, self.attempt, &outcome, settled, asked.elapsed());
+        if settled == Settled::Stored {
+            return Answer::Ran { value, recorded: true };
+        }
+        match engine::peek::<R>(&self.runtime, &self.call).await {
+            Some(Answer::Replay(stored)) => Answer::Replay(stored), // somebody else's: two callers never get two answers
+            _ => self.refused(ended_by_itself()),
+        }
+    }
+
+    async fn end(
+        &self,
+        transaction: OpenTransaction,
+        outcome: Outcome,
+        keeps_rows: bool,
+    ) -> Result<Committed, StoreError> {
+        let finish = Finish { record: self.call.record, attempt: self.attempt, outcome };
+        let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
+        let commit = Commit { finish: Some(finish), keeps_rows, links };
+        self.runtime.ask_to_the_end(|store| async move { store.commit(transaction, &commit).await }).await
+    }
+
+    /// The reply to a COMMIT was lost: whether the record is this attempt's says whether it happened. If it is not, a
+    /// retry finds out for itself, even where that COMMIT is still under way.
+    async fn look_again(&self, lost: StoreError) -> Result<(), Error> {
+        let (op, record) = (self.call.operation.op, self.call.record.short());
+        tracing::warn!(target: "idem::engine", op, record, error = &lost as &dyn std::error::Error, "the reply to a COMMIT was lost; reading the record again");
+        let found = self.runtime.ask(self.runtime.store().find(self.call.record)).await;
+        match found {
+            Ok(Some(record))
+                if record.attempt == self.attempt && matches!(record.state, State::Done | State::Rejected) =>
+            {
+                Ok(())
+            }
+            Ok(_) => Err(Error::from_store(lost)),
+            Err(error) => {
+                tracing::error!(target: "idem::engine", op, record, error = &error as &dyn std::error::Error, "whether a COMMIT counted cannot be read; the next retry decides");
+                Err(Error::from_store(error).with(|about| about.fate = Some(Fate::Unknown)))
+            }
+        }
+    }
+
+    fn refused<R>(&self, error: Error) -> Answer<R> {
+        Answer::Refused(self.call.explain(error.with(|about| about.body_ran = true)))
+    }
+
+    fn remember(&self, outcome: &Outcome, ttl_left: Duration) {
+        let Outcome::Done(response) = outcome else { return };
+        self.runtime.pace().ran(self.call.operation.op, self.began.elapsed());
+        if response.body.is_some() && !ttl_left.is_zero() {
+            let (response, fingerprint) = (response.clone(), self.call.fingerprint);
+            self.runtime.cache().keep(self.call.record, &Replay { response, fingerprint, ttl_left, is_final: true });
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let was_running = self.running().take().is_some();
+        drop(self.slot.close()); // undone, and its connection closed
+        self.cancelled.cancel();
+        if was_running {
+            let reason = if std::thread::panicking() { Reason::Panic } else { Reason::Cancelled };
+            self.call.watch.end(Ending::of_undone(reason));
+        }
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// As [`ask`](Self::ask), but the verb goes on where the wait ends: a BEGIN or COMMIT is never cut off half way.
+    async fn ask_to_the_end<T, F>(&self, verb: impl FnOnce(Arc<dyn Store>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let task = self.bodies().spawn(verb(self.shared_store()));
+        match timeout(self.config().store_timeout, task).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(panicked)) => Err(StoreError::unavailable(panicked)),
+            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
+        }
+    }
+}
+
+fn fault(detail: &'static str) -> Error {
+    Error::new(ErrorKind::Transaction).with(|about| about.detail = Some(detail))
+}
+
+fn kept() -> Error {
+    fault("its body did not give the `Tx` back").with(|about| about.fate = Some(Fate::Undone))
+}
+
+fn ended_by_itself() -> Error {
+    fault("its body has ended the transaction by itself")
+}
+
+/// The database refused what the body wrote, or was gone before the COMMIT.
+fn undone(error: StoreError) -> Error {
+    use crate::store::StoreErrorKind;
+    let error = match error.kind {
+        StoreErrorKind::Unavailable => Error::from_store(error),
+        StoreErrorKind::Corrupt | StoreErrorKind::Setup => {
+            fault("the database refused it").with(|about| about.source = Some(Box::new(error)))
+        }
+    };
+    error.with(|about| about.fate = Some(Fate::Undone))
+}

@@ -1,0 +1,8 @@
+//! Transactional mode, contract 3.5: claim, rows and outcome are one commit.
+
+mod by_hand;
+mod ends;
+mod functions;
+mod in_flight;
+mod lost_replies;
+mod shop;

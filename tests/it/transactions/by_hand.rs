@@ -1,0 +1,66 @@
+//! Bodies that end their transaction by themselves, or keep it.
+
+use serde_json::json;
+
+use super::shop::open;
+use crate::support::{eventually, problem, seen};
+
+#[tokio::test]
+async fn clause_16_a_commit_of_the_bodys_own_is_refused_by_the_database() {
+    let shop = open().await;
+    let steps = [shop.write("early"), json!({ "sql": "commit" }), json!({ "answer": 500 })];
+    let first = seen(shop.order("/orders", "k", &steps).await).await;
+    assert_eq!(first.status, 500);
+    assert!(shop.probe.log()[0].starts_with("refused: "), "{:?}", shop.probe.log());
+    assert_eq!((shop.orders().await, shop.records().await), (0, 0));
+    // The connection is not in the pool in the state that this left it in.
+    for n in 0..5 {
+        assert!(seen(shop.order("/orders", &format!("next-{n}"), &[shop.write("next")]).await).await.ran());
+    }
+}
+
+/// SQLite leaves the transaction open, and the body's success is one. Postgres undoes it, and the answer says so.
+#[tokio::test]
+async fn clause_16_a_success_after_a_commit_of_the_bodys_own_is_all_or_nothing() {
+    let shop = open().await;
+    let answer = shop.order("/orders", "k", &[shop.write("early"), json!({ "sql": "commit" })]).await;
+    match answer.status().as_u16() {
+        201 => assert_eq!((shop.orders().await, shop.state().await), (1, 2)),
+        500 => {
+            assert_eq!(problem(answer).await.slug, "idempotency-transaction-failed");
+            assert_eq!((shop.orders().await, shop.records().await), (0, 0));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn clause_16_what_is_written_after_a_rollback_of_the_bodys_own_is_reported() {
+    let shop = open().await;
+    let steps = [shop.write("undone"), json!({ "sql": "rollback" }), shop.write("stays")];
+    let told = problem(shop.order("/orders", "k", &steps).await).await;
+    assert_eq!((told.status, told.slug.as_str()), (500, "idempotency-transaction-failed"));
+    assert_eq!((shop.orders().await, shop.records().await), (1, 0));
+    for n in 0..5 {
+        assert!(seen(shop.order("/orders", &format!("next-{n}"), &[shop.write("next")]).await).await.ran());
+    }
+}
+
+#[tokio::test]
+async fn clause_16_a_statement_that_failed_undoes_a_success_where_the_database_does() {
+    let shop = open().await;
+    let answer = shop.order("/orders", "k", &[shop.write("book"), json!({ "sql": "no such statement" })]).await;
+    let kept = i64::from(answer.status() == 201);
+    assert_eq!((shop.orders().await, shop.records().await), (kept, kept), "all or nothing");
+}
+
+#[tokio::test]
+async fn clause_16_a_transaction_that_is_kept_is_never_committed() {
+    let shop = open().await;
+    let told = problem(shop.order("/orders", "k", &[shop.write("kept"), json!("keep")]).await).await;
+    assert_eq!((told.status, told.slug.as_str()), (500, "idempotency-transaction-failed"));
+    assert_eq!(told.body["state"], "released");
+    // It is undone when whoever kept it drops it.
+    eventually(async || seen(shop.order("/orders", "k", &[shop.write("second")]).await).await.ran()).await;
+    assert_eq!(shop.orders().await, 1);
+}
