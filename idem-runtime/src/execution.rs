@@ -215,6 +215,10 @@ pub(crate) fn is_link(provider: &str, id: &str) -> bool {
 #[derive(Debug)]
 pub struct Supply {
     execution: Execution,
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        allow(dead_code, reason = "only the SQL stores have transactions")
+    )]
     transaction: Option<Arc<Slot>>,
 }
 

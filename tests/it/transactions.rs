@@ -5,4 +5,5 @@ mod ends;
 mod functions;
 mod in_flight;
 mod lost_replies;
+mod on_postgres;
 mod shop;
