@@ -73,7 +73,7 @@ impl Played<'_> {
     async fn step(&mut self, before: &World, step: Step, after: &World) -> Same {
         match step {
             Step::Request(payload) if after.runs > before.runs => self.claim(payload).await,
-            Step::Complete(attempt) => {
+            Step::Complete(attempt) | Step::CompleteUnheard(attempt) => {
                 let answer = before.runs().find(|run| run.attempt == attempt).and_then(|run| run.answer);
                 self.finish(attempt, Outcome::Done(reply(answer)), before, after).await
             }

@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Act(Attempt),
     /// The outcome is stored; in a transaction, effect and outcome are committed.
     Complete(Attempt),
-    /// It is committed, and the reply is lost.
+    /// The same, and the reply is lost.
     CompleteUnheard(Attempt),
     /// A 5xx, an error, a panic, a time-out. The body has ended.
     Fail(Attempt),
@@ -71,10 +71,8 @@ impl Model for Checked {
         };
         steps.extend([Request(0), Request(1), LeaseEnds, ReplayWindowEnds, GuardEnds, Strip]);
         for run in world.runs().map(|run| run.attempt) {
-            steps.extend([Act, Complete, Fail, Release, Reject, GiveUp, Renew, Crash].map(|step| step(run)));
-            if self.config.mode != Mode::Held {
-                steps.push(CompleteUnheard(run));
-            }
+            let all = [Act, Complete, CompleteUnheard, Fail, Release, Reject, GiveUp, Renew, Crash];
+            steps.extend(all.map(|step| step(run)));
         }
         for payload in [0, 1] {
             if world.workers.contains(&Worker::Lost(payload)) {
@@ -178,6 +176,10 @@ impl World {
             Step::Renew(_) if config.late => return self.renew(run.attempt),
             _ if stops => return,
             Step::Complete(_) if run.answer.is_some() => (Event::Complete, None),
+            Step::CompleteUnheard(_) if run.answer.is_some() => {
+                self.finish(config, &run, Event::Complete, None); // it will try again, or be dropped
+                return;
+            }
             Step::Fail(_) if config.release_errors => (Event::Release, Some(Reason::Status)),
             Step::Fail(_) => (Event::Hold, Some(Reason::Status)),
             Step::Release(_) if config.client_errors && run.answer.is_none() => (Event::Release, Some(Reason::Status)),
