@@ -168,6 +168,12 @@ fn model_r_a_late_run_completes() {
     holds("R", Config { late: true, ..A }, &[Told, ActedInDoubt, Late, Rejected, Stripped, Purged]);
 }
 
+/// No lease ends, so what completes late had reported a doubt before.
+#[test]
+fn model_r_a_run_that_was_given_up_completes() {
+    holds("R, given up", Config { late: true, expiries: 0, ..A }, &[ActedInDoubt, Late]);
+}
+
 #[test]
 fn model_t_an_operator_and_late_runs() {
     let config = Config { settler: Some(Operator(QuarantinedAtTheLook)), late: true, ..SETTLED };
