@@ -142,7 +142,7 @@ impl Builder {
     ///         let provider = provider.clone();
     ///         async move {
     ///             match provider.find(doubt.provider_key()).await {
-    ///                 Ok(Some(id)) => match StoredResponse::http(("created", id.clone())).await {
+    ///                 Ok(Some(id)) => match StoredResponse::http(id.clone()).await {
     ///                     Ok(answer) => Recovery::Completed(answer, vec![("provider".to_owned(), id)]),
     ///                     Err(_) => Recovery::StillUnknown { retry_in: None },
     ///                 },
