@@ -1,11 +1,12 @@
 //! The owner's side of a run that is one transaction: claim, the body's rows and the outcome are one commit. There is no
 //! lease, and nothing can be in doubt but the COMMIT itself.
 
+mod running;
+mod slot;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod tx;
 
 use std::{
-    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -14,16 +15,16 @@ use std::{
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::running::Listed;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use self::tx::Tx;
+pub(crate) use self::{running::Transactions, slot::Slot};
 use crate::{
     Runtime,
     call::Call,
     engine::{self, Answer},
     error::{Error, ErrorKind, Fate},
     execution::Execution,
-    fingerprint::Fingerprint,
-    key::RecordId,
     lease::Settled,
     observe::{Ending, Running},
     operation::{ClientErrors, Operation},
@@ -59,133 +60,6 @@ pub(crate) struct Transaction {
 
 /// What a body says that providers call it, until the commit.
 pub(crate) type Links = Arc<Mutex<Vec<Link>>>;
-
-/// Where the transaction is while its body does not hold it.
-#[derive(Default)]
-pub(crate) struct Slot(Mutex<Place>);
-
-#[derive(Default)]
-enum Place {
-    Here(OpenTransaction),
-    #[default]
-    Away,
-    /// Whoever still has it may only drop it.
-    Closed,
-}
-
-impl Slot {
-    pub(crate) fn new(transaction: OpenTransaction) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Place::Here(transaction))))
-    }
-
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands it out, if `fits`.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    fn take<T: 'static>(&self) -> Option<Box<T>> {
-        let mut place = self.place();
-        match std::mem::take(&mut *place) {
-            Place::Here(transaction) => match transaction.downcast() {
-                Ok(transaction) => Some(transaction),
-                Err(other) => {
-                    *place = Place::Here(other);
-                    None
-                }
-            },
-            elsewhere => {
-                *place = elsewhere;
-                None
-            }
-        }
-    }
-
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    fn put_back(&self, transaction: OpenTransaction) {
-        let mut place = self.place();
-        if matches!(*place, Place::Away) {
-            *place = Place::Here(transaction);
-        }
-    }
-
-    /// Takes it for good; `None` if the body has kept it.
-    pub(crate) fn close(&self) -> Option<OpenTransaction> {
-        match std::mem::replace(&mut *self.place(), Place::Closed) {
-            Place::Here(transaction) => Some(transaction),
-            Place::Away | Place::Closed => None,
-        }
-    }
-}
-
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").finish_non_exhaustive()
-    }
-}
-
-/// The records whose transactions run in this process: nobody else sees their rows, so duplicates are answered from here.
-#[derive(Default)]
-pub(crate) struct Transactions(Mutex<HashMap<RecordId, Entry>>);
-
-struct Entry {
-    began: Instant,
-    fingerprint: Fingerprint,
-    given_up: CancellationToken,
-}
-
-impl Transactions {
-    fn entries(&self) -> MutexGuard<'_, HashMap<RecordId, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What a call for this record finds in this process.
-    pub(crate) fn look(&self, call: &Call) -> Option<Found> {
-        self.entries().get(&call.record).map(|entry| entry.found(call))
-    }
-
-    /// Shutdown's time is up: their bodies are cut off, and what they wrote is undone. How many they are.
-    pub(crate) fn give_up(&self) -> usize {
-        let entries = self.entries();
-        entries.values().for_each(|entry| entry.given_up.cancel());
-        entries.len()
-    }
-}
-
-impl Entry {
-    fn found(&self, call: &Call) -> Found {
-        if self.fingerprint.matches(&call.fingerprint) {
-            Found::InFlight { age: self.began.elapsed() }
-        } else {
-            Found::Mismatch
-        }
-    }
-}
-
-/// An entry of [`Transactions`]. Dropped, it is taken out, and who waits for it looks again.
-struct Listed {
-    runtime: Runtime,
-    record: RecordId,
-}
-
-impl Listed {
-    fn new(runtime: &Runtime, call: &Call, given_up: &CancellationToken) -> Result<Self, Box<Found>> {
-        let mut entries = runtime.transactions().entries();
-        if let Some(entry) = entries.get(&call.record) {
-            return Err(Box::new(entry.found(call)));
-        }
-        let entry = Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone() };
-        entries.insert(call.record, entry);
-        Ok(Self { runtime: runtime.clone(), record: call.record })
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        self.runtime.transactions().entries().remove(&self.record);
-        self.runtime.waiters().wake(self.record);
-    }
-}
 
 /// A call from inside a body that holds the only writer would wait for itself.
 pub(crate) fn refuse_nested(runtime: &Runtime) -> Result<(), Error> {

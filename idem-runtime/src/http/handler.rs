@@ -1,5 +1,7 @@
 //! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
 
+mod unprotected;
+
 use std::time::Duration;
 
 use axum::response::Response;
@@ -19,7 +21,7 @@ use crate::{
     Runtime,
     call::{Call, KeySource},
     engine::{self, Answer},
-    error::{Error, ErrorKind, Fate},
+    error::{Error, ErrorKind},
     execution::{Execution, Supply},
     key::{RecordId, Scope},
     observe::{Ending, Watch},
@@ -28,7 +30,6 @@ use crate::{
     owner::{Ended, Owner},
     state::Reason,
     store::Outcome,
-    transaction,
 };
 
 /// Proof that a handler's return type can be replayed.
@@ -262,7 +263,7 @@ async fn may_see(runtime: &Runtime, call: &Call, request: Option<Parts>) -> bool
 
 async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Body) -> Response {
     let response = match operation.transaction {
-        Some(_) => unprotected_in_transaction(runtime, operation, body).await,
+        Some(_) => unprotected::in_transaction(runtime, operation, body).await,
         None => match body(&mut Supply::new(Execution::unprotected(), None)) {
             Ok(body) => Ok(body.await),
             Err(error) => Err(error),
@@ -272,36 +273,6 @@ async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Bod
         Ok(response) => with_status(response, "ignored"),
         Err(error) => runtime.problem(&error.with(|about| about.op = Some(operation.op))),
     }
-}
-
-/// There is no claim, but the body's rows belong together all the same. On its own task, as a protected body: a COMMIT must
-/// not be cut off.
-async fn unprotected_in_transaction(
-    runtime: &Runtime,
-    operation: &'static Operation,
-    body: Body,
-) -> Result<Response, Error> {
-    let on_task = runtime.clone();
-    let task = async move {
-        let (runtime, execution) = (on_task, Execution::unprotected());
-        let slot = transaction::open(&runtime, operation).await?;
-        let body = body(&mut Supply::new(execution.clone(), Some(slot.clone())))?;
-        let body = transaction::holding(&runtime, body);
-        let Ok(response) = tokio::time::timeout(transaction::limit(&runtime, operation), body).await else {
-            drop(slot.close());
-            return Err(Error::new(ErrorKind::TimedOut).with(|about| about.fate = Some(Fate::Undone)));
-        };
-        let succeeded = response.status().as_u16() < 400;
-        let keeps_rows = match declared(&response, &execution) {
-            Some(Declared::Final) => true,
-            Some(Declared::NotApplied) => false,
-            None => succeeded,
-        };
-        transaction::close(&runtime, &slot, keeps_rows).await?;
-        Ok(response)
-    };
-    let panicked = || Error::new(ErrorKind::Panicked).with(|about| about.fate = Some(Fate::Undone));
-    runtime.on_its_own_task(task).await.unwrap_or_else(|| Err(panicked()))
 }
 
 fn declared(response: &Response, execution: &Execution) -> Option<Declared> {

@@ -1,0 +1,74 @@
+//! What runs in a transaction in this process.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Runtime, call::Call, fingerprint::Fingerprint, key::RecordId, store::Found};
+
+/// The records whose transactions run in this process: nobody else sees their rows, so duplicates are answered from here.
+#[derive(Default)]
+pub(crate) struct Transactions(Mutex<HashMap<RecordId, Entry>>);
+
+struct Entry {
+    began: Instant,
+    fingerprint: Fingerprint,
+    given_up: CancellationToken,
+}
+
+impl Transactions {
+    fn entries(&self) -> MutexGuard<'_, HashMap<RecordId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a call for this record finds in this process.
+    pub(crate) fn look(&self, call: &Call) -> Option<Found> {
+        self.entries().get(&call.record).map(|entry| entry.found(call))
+    }
+
+    /// Shutdown's time is up: their bodies are cut off, and what they wrote is undone. How many they are.
+    pub(crate) fn give_up(&self) -> usize {
+        let entries = self.entries();
+        entries.values().for_each(|entry| entry.given_up.cancel());
+        entries.len()
+    }
+}
+
+impl Entry {
+    fn found(&self, call: &Call) -> Found {
+        if self.fingerprint.matches(&call.fingerprint) {
+            Found::InFlight { age: self.began.elapsed() }
+        } else {
+            Found::Mismatch
+        }
+    }
+}
+
+/// An entry of [`Transactions`]. Dropped, it is taken out, and who waits for it looks again.
+pub(super) struct Listed {
+    runtime: Runtime,
+    record: RecordId,
+}
+
+impl Listed {
+    pub(super) fn new(runtime: &Runtime, call: &Call, given_up: &CancellationToken) -> Result<Self, Box<Found>> {
+        let mut entries = runtime.transactions().entries();
+        if let Some(entry) = entries.get(&call.record) {
+            return Err(Box::new(entry.found(call)));
+        }
+        let entry = Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone() };
+        entries.insert(call.record, entry);
+        Ok(Self { runtime: runtime.clone(), record: call.record })
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.runtime.transactions().entries().remove(&self.record);
+        self.runtime.waiters().wake(self.record);
+    }
+}
