@@ -245,7 +245,9 @@ mod on_sqlite {
             .foreign_keys(true)
             .pragma("max_page_count", "1"); // as many as there are
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await.unwrap();
-        let fill = "insert into idem_key values (randomblob(16), '', '', 2, 0, 0, x'', 1, 0, 1, x'', 0, 0, 0, 0, 0, 0)";
+        let fill = "insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
+                                          lease_until, created_at, expires_at, guard_until)
+                    values (randomblob(16), '', '', 2, 0, 0, x'', 1, 0, 1, x'', 0, 0, 0, 0)";
         while sqlx::query(fill).execute(&pool).await.is_ok() {}
         options
     }
