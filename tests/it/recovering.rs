@@ -27,6 +27,8 @@ const A_WHILE: Duration = Duration::from_secs(6);
 struct Bank {
     says: Arc<Mutex<Says>>,
     asked: Arc<Mutex<Vec<InDoubt>>>,
+    /// Holds a No between the look and the answer.
+    gate: Arc<tokio::sync::RwLock<()>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -60,7 +62,10 @@ impl Bank {
                 let answer = StoredResponse::http((StatusCode::CREATED, [("location", "/things/7")], "found")).await;
                 Recovery::Completed(answer.unwrap(), vec![("bank".to_owned(), "tx_7".to_owned())])
             }
-            Says::No => Recovery::NotApplied,
+            Says::No => {
+                drop(self.gate.read().await);
+                Recovery::NotApplied
+            }
             Says::Nothing => Recovery::StillUnknown { retry_in: Some(Duration::ZERO) },
             Says::Panics => panic!("the test says so"),
             Says::Hangs => std::future::pending().await,
@@ -173,6 +178,23 @@ async fn scenario_61_not_found_frees_the_key_of_a_silent_owner_only_after_quaran
     drop(held);
     assert_ne!(first.await.unwrap().status(), 201, "its owner has lost the key");
     assert_eq!(shop.record("recovering.charge", "k").await.reason, Some(Reason::Recovery));
+}
+
+#[tokio::test]
+async fn scenario_61_a_look_that_began_in_the_quarantine_frees_nothing() {
+    let bank = Bank::default();
+    bank.says(Says::No);
+    let looks = Arc::clone(&bank.gate).write_owned().await;
+    let shop = bank.shop().await;
+    let held = shop.probe.hold().await;
+    let first = silent(&shop, "k").await;
+    bank.is_asked(1).await;
+    shop.pass(LONG).await; // meanwhile its owner may have acted after all
+    drop(looks);
+    eventually(async || stands(&shop, "k").await == State::Released).await;
+    assert!(bank.asked().len() > 1, "by the next look, which began after it");
+    drop(held);
+    assert_ne!(first.await.unwrap().status(), 201);
 }
 
 async fn retry_other(shop: &Shop, key: &str) -> reqwest::Response {

@@ -206,6 +206,8 @@ pub async fn doubts_are_counted_by_operation(store: &dyn Store, clock: &dyn Cloc
     clock.pass(LEASE).await;
     found!(&*survey(store).await, [doubts] if doubts.record == record("reported"));
     found!(&*survey(store).await, [doubts] if counted(doubts, 2, LEASE + SECOND * 5..LEASE + SECOND * 20));
+    let silent_for = find(store, "lost").await.silent_for;
+    assert!((SECOND * 5..SECOND * 20).contains(&silent_for), "{silent_for:?}");
     for (key, left) in [("reported", 1), ("lost", 0)] {
         let seen = find(store, key).await.fence;
         assert!(resolve(store, key, seen, Resolution::Complete(reply("y"))).await);

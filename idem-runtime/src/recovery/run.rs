@@ -20,6 +20,9 @@ use crate::{
     wait::Waiters,
 };
 
+/// Longer than anything has been silent.
+const FOREVER: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
+
 /// So many hooks of a process are asked at a time.
 const SLOTS: usize = 16;
 /// How long a hook may take.
@@ -195,7 +198,12 @@ impl Recoveries {
         operation: &'static Operation,
         to: Resolution,
     ) -> Result<bool, StoreError> {
-        let quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
+        let mut quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
+        if record.silent_for < quarantine {
+            // The hook looked while the first run could still act; what it did not find may have come since. Only what has
+            // ended by its own report may go.
+            quarantine = FOREVER;
+        }
         let why = match to {
             Resolution::Release => "it found out that nothing happened",
             _ => "it found out that it happened",

@@ -119,6 +119,9 @@ pub struct Record {
     pub age: Duration,
     /// How much longer the owner may be silent; zero once it may not.
     pub lease_left: Duration,
+    /// How long ago its lease ended, by its owner's report or by silence; zero while it lasts. The quarantine counts from
+    /// there.
+    pub silent_for: Duration,
     /// When its answer stops being replayed.
     pub expires_at: SystemTime,
     /// What providers call it, oldest first: (provider, id), of the current epoch.
@@ -143,6 +146,7 @@ impl Record {
             created_at: SystemTime::UNIX_EPOCH,
             age: Duration::ZERO,
             lease_left: Duration::ZERO,
+            silent_for: Duration::ZERO,
             expires_at: SystemTime::UNIX_EPOCH,
             links: Vec::new(),
         }

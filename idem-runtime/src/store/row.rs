@@ -205,6 +205,7 @@ impl Row {
             created_at: wall_time(self.created_at, now, wall),
             age: now.since(self.created_at),
             lease_left: self.lease_until.since(now),
+            silent_for: now.since(self.lease_until),
             expires_at: wall_time(self.expires_at, now, wall),
             links,
         }
