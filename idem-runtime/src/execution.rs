@@ -67,14 +67,14 @@ impl Execution {
         owned: Owned,
         cancelled: CancellationToken,
     ) -> Self {
-        let provider_key = record.provider_key(owned.epoch, "");
+        let provider_key = record.provider_key(owned.epoch.0, "");
         Self::new(attempt, owned, cancelled, provider_key, Some((runtime.clone(), record)))
     }
 
     /// For a request without a key, or a method that needs none: runs as a plain handler would.
     pub(crate) fn unprotected() -> Self {
         let attempt = Attempt::random();
-        let owned = Owned { fence: Fence(0), attempts: 1, epoch: 0 };
+        let owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
         let provider_key = RecordId::from(*attempt.as_bytes()).provider_key(0, "");
         Self::new(attempt, owned, CancellationToken::new(), provider_key, None)
     }
@@ -117,9 +117,8 @@ impl Execution {
     /// The key to hand to a provider that dedupes: 64 hex digits, derived, never the client's own key.
     ///
     /// The same over re-runs, so that the provider sees one operation; new once the key starts afresh (after a
-    /// release), so that a corrected retry does not meet the provider's memory of the refused one. A key whose record was
-    /// removed, after `refuse_late`, begins with its first provider key again: where the provider remembers longer, let
-    /// `refuse_late` be as long. Unprotected: random.
+    /// release, or after `refuse_late`), so that a corrected retry does not meet the provider's memory of the refused one. No
+    /// provider key comes back, not even after a record was removed. Unprotected: random.
     #[must_use]
     pub fn provider_key(&self) -> &str {
         &self.run.provider_key

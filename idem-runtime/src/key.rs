@@ -213,8 +213,8 @@ impl RecordId {
     }
 
     /// The key for an external call made by this operation: SHA-256 over record, epoch and step as 64 hex digits.
-    /// Stable over re-runs of one epoch, and new once the key starts afresh.
-    pub(crate) fn provider_key(self, epoch: u32, step: &str) -> String {
+    /// Stable over re-runs of one epoch, and new once the key starts afresh: no epoch comes twice.
+    pub(crate) fn provider_key(self, epoch: i64, step: &str) -> String {
         let mut hash = Sha256::new();
         hash.update(self.0);
         hash.update(epoch.to_be_bytes());

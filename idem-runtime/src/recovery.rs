@@ -46,7 +46,7 @@ pub struct InDoubt {
 impl InDoubt {
     fn new(recovering: &Recovering) -> Self {
         let record = recovering.record.clone();
-        let provider_key = record.id.provider_key(record.epoch, "");
+        let provider_key = record.id.provider_key(record.epoch.0, "");
         Self { record, tries: recovering.tries, provider_key }
     }
 

@@ -85,7 +85,7 @@ async fn clause_33_find_shows_where_a_key_stands() {
 
     let live = shop.record("operators.linked", "s3cret-key").await;
     assert_eq!((live.op.as_str(), live.state, live.reason), ("operators.linked", Stands::InFlight, None));
-    assert_eq!((live.attempts, live.epoch), (1, 0));
+    assert_eq!((live.attempts, live.epoch), (1, live.fence));
     assert!(live.age < MINUTE && live.lease_left > Duration::ZERO && live.lease_left <= Duration::from_secs(2));
     let links = [("gateway", "ch_1"), ("ledger", "7")].map(|(provider, id)| (provider.to_owned(), id.to_owned()));
     assert_eq!(live.links, links, "each once, oldest first");

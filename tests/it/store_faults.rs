@@ -103,7 +103,7 @@ async fn scenario_53_a_claim_whose_reply_was_lost_is_sent_again_as_the_same_atte
     shop.store.tell(Verb::Claim, Fault::ReplyLost(1));
     assert_eq!(post_once(&shop, "/charge", "k1").await.status(), 201);
     let record = shop.record("store_faults.charge", "k1").await;
-    assert_eq!((record.state, record.attempts, record.epoch), (Stands::Done, 1, 0));
+    assert_eq!((record.state, record.attempts, record.epoch), (Stands::Done, 1, record.fence));
     assert_eq!((shop.probe.effects(), shop.store.calls(Verb::Claim)), (1, 2));
 }
 

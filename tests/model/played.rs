@@ -164,7 +164,7 @@ impl Played<'_> {
         let (state, reason) =
             if expired { (State::InDoubt, Some(Reason::LeaseExpired)) } else { (row.state, row.reason) };
         same("state", &(state, reason), &(record.state, record.reason))?;
-        same("epoch", &u32::from(row.epoch), &record.epoch)?;
+        same("continued", &(row.fence != row.epoch), &(record.fence != record.epoch))?;
         let current = self.attempts.iter().position(|attempt| *attempt == record.attempt).map_or(0, |at| at + 1);
         same("attempt", &usize::from(row.attempt), &current)
     }

@@ -48,8 +48,8 @@ impl Reached {
             Self::Completed => ("completed", |_, world| by_operator(world, State::Done)),
             Self::Released => ("released", |_, world| by_operator(world, State::Released)),
             Self::RunsBesideAZombie => ("runs beside a zombie", |_, world| {
-                row(world, |row| row.state == State::InFlight && row.epoch > 0)
-                    && world.runs().any(|run| run.epoch == 0)
+                let runs = world.row.as_ref().filter(|row| row.state == State::InFlight);
+                runs.is_some_and(|row| world.runs().any(|run| run.epoch < row.epoch))
             }),
             Self::Rejected => ("rejected", |_, world| row(world, |row| row.state == State::Rejected)),
             Self::Stripped => {

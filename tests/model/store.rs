@@ -46,7 +46,7 @@ impl World {
         }
         self.runs += 1;
         let (attempt, fence) = (self.runs, self.next_fence(config));
-        let epoch = self.row.as_ref().map_or(0, |row| row.epoch + u8::from(row.state.starts_afresh()));
+        let epoch = self.row.as_ref().filter(|row| !row.state.starts_afresh()).map_or(fence, |row| row.epoch);
         let row = Row {
             state: State::InFlight,
             reason: None,

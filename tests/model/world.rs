@@ -38,6 +38,7 @@ pub(crate) struct Row {
     pub(crate) reason: Option<Reason>,
     pub(crate) attempt: Attempt,
     pub(crate) fence: u8,
+    /// The fence of the claim by which the key started afresh.
     pub(crate) epoch: u8,
     pub(crate) payload: Payload,
     pub(crate) answer: Option<Answer>,

@@ -27,10 +27,10 @@ create table idem_key (
   op          text not null,
   state       smallint not null,                -- no check: an older program must be able to read a newer state
   reason      smallint not null default 0,      -- 0 = none
-  fence       bigint not null default nextval('idem_fence'),
+  fence       bigint not null,
   attempt     uuid not null,                    -- random; whoever writes as an owner compares it
   attempts    integer not null default 1,
-  epoch       integer not null default 0,       -- grows when the key starts afresh, not when a run is resumed
+  epoch       bigint not null,                  -- the fence of the claim by which the key started afresh: so none comes twice
   fp_alg      smallint not null,                -- fingerprints of another algorithm are not compared
   fp          bytea not null,
   lease_until timestamptz not null,
@@ -67,7 +67,7 @@ create table idem_link (
   provider text not null,
   id       text not null,
   kid      uuid not null,
-  epoch    integer not null,                    -- of the run that made it: a fresh run does not see it
+  epoch    bigint not null,                     -- of the run that made it: a fresh run does not see it
   attempt  uuid not null,
   at       timestamptz not null,
   nr       bigint not null,                     -- its place among links that were sent together and share `at`

@@ -26,7 +26,7 @@ create table idem_key (
   fence       integer not null,
   attempt     blob    not null,                 -- random; whoever writes as an owner compares it
   attempts    integer not null,
-  epoch       integer not null,                 -- grows when the key starts afresh, not when a run is resumed
+  epoch       integer not null,                 -- the fence of the claim by which the key started afresh: so none comes twice
   fp_alg      integer not null,                 -- fingerprints of another algorithm are not compared
   fp          blob    not null,
   lease_until integer not null,

@@ -5,9 +5,10 @@ use super::{steps::*, *};
 /// The first claim of a record owns it, and fences grow across records; catches a store that counts fences per record.
 pub async fn first_claim_owns(store: &dyn Store) {
     let first = own(store, &claim("a")).await;
-    assert_eq!((first.attempts, first.epoch), (1, 0));
+    assert_eq!((first.attempts, first.epoch), (1, first.fence));
+    assert!(!first.continues());
     let other = own(store, &claim("b")).await;
-    assert_eq!((other.attempts, other.epoch), (1, 0));
+    assert_eq!((other.attempts, other.epoch), (1, other.fence));
     assert!(other.fence > first.fence);
 }
 

@@ -12,7 +12,7 @@ pub async fn find_shows_the_record(store: &dyn Store) {
     assert_eq!((found.id, &*found.op, found.attempt), (claim.record, "charge", claim.attempt));
     assert_eq!(found.scope, "acme");
     assert_eq!((found.state, found.reason), (State::InFlight, None));
-    assert_eq!((found.fence, found.attempts, found.epoch), (owned.fence, 1, 0));
+    assert_eq!((found.fence, found.attempts, found.epoch), (owned.fence, 1, owned.fence));
     assert!(found.age < Duration::from_secs(5), "{:?}", found.age);
     assert!(found.lease_left <= LEASE && found.lease_left > LEASE / 2);
     let window = found.expires_at.duration_since(found.created_at).unwrap();
@@ -37,7 +37,7 @@ pub async fn find_shows_whose_record_it_is(store: &dyn Store) {
     assert_eq!(find(store, "a").await.scope, "globex");
 }
 
-fn link(claim: &Claim, epoch: u32, id: &str) -> Link {
+fn link(claim: &Claim, epoch: Fence, id: &str) -> Link {
     Link { record: claim.record, epoch, attempt: claim.attempt, provider: "stripe".into(), id: id.into() }
 }
 
@@ -48,29 +48,32 @@ fn names(ids: &[&str]) -> Vec<(String, String)> {
 /// Provider ids are kept once, oldest first, whoever sends them; catches a store that fences evidence off or sorts it.
 pub async fn links_are_kept_once_and_in_order(store: &dyn Store) {
     let (claim, other) = (claim("a"), claim("b"));
-    own(store, &claim).await;
-    own(store, &other).await;
-    store.link(&[link(&claim, 0, "ch_2"), link(&claim, 0, "ch_1")]).await.unwrap();
-    store.link(&[link(&claim, 0, "ch_2"), link(&other, 0, "ch_2"), link(&claim, 0, "ch_0")]).await.unwrap();
+    let epoch = own(store, &claim).await.epoch;
+    let others = own(store, &other).await.epoch;
+    store.link(&[link(&claim, epoch, "ch_2"), link(&claim, epoch, "ch_1")]).await.unwrap();
+    store
+        .link(&[link(&claim, epoch, "ch_2"), link(&other, others, "ch_2"), link(&claim, epoch, "ch_0")])
+        .await
+        .unwrap();
     assert_eq!(find(store, "a").await.links, names(&["ch_2", "ch_1", "ch_0"]));
     assert_eq!(find(store, "b").await.links, names(&["ch_2"]), "one id may belong to several operations");
     // Not fenced: what a run that has lost its record did is evidence all the same.
-    let late = Link { attempt: Attempt::random(), ..link(&claim, 0, "ch_late") };
-    store.link(&[late, link(&steps::claim("absent"), 0, "ch_3")]).await.unwrap();
+    let late = Link { attempt: Attempt::random(), ..link(&claim, epoch, "ch_late") };
+    store.link(&[late, link(&steps::claim("absent"), epoch, "ch_3")]).await.unwrap();
     assert_eq!(find(store, "a").await.links.len(), 4);
 }
 
 /// A key that starts afresh shows no ids of its earlier life; catches a store that keeps links by record alone.
 pub async fn links_belong_to_their_epoch(store: &dyn Store) {
     let first = claim("a");
-    own(store, &first).await;
-    store.link(&[link(&first, 0, "old"), link(&first, 0, "both")]).await.unwrap();
+    let old = own(store, &first).await.epoch;
+    store.link(&[link(&first, old, "old"), link(&first, old, "both")]).await.unwrap();
     finish(store, &first, Outcome::Released(Reason::Status)).await;
     let second = claim("a");
-    assert_eq!(own(store, &second).await.epoch, 1);
+    let new = own(store, &second).await.epoch;
     assert!(find(store, "a").await.links.is_empty());
-    store.link(&[link(&second, 1, "new"), link(&second, 1, "both")]).await.unwrap();
-    store.link(&[link(&first, 0, "both"), link(&first, 0, "late")]).await.unwrap();
+    store.link(&[link(&second, new, "new"), link(&second, new, "both")]).await.unwrap();
+    store.link(&[link(&first, old, "both"), link(&first, old, "late")]).await.unwrap();
     let mut links = find(store, "a").await.links;
     links.sort();
     assert_eq!(links, names(&["both", "new"]));
@@ -141,7 +144,7 @@ pub async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store
     assert!(resolve(store, "status", seen, Resolution::Release).await);
     assert_eq!(find(store, "status").await.state, State::Released);
     let owned = own(store, &steps::claim("status")).await;
-    assert_eq!((owned.attempts, owned.epoch), (2, 1));
+    assert_eq!((owned.attempts, owned.epoch), (2, owned.fence));
     assert_eq!(finish(store, &claim, Outcome::Done(reply("x"))).await, Finished::Lost);
 
     run(store, "shutdown", Outcome::InDoubt(Reason::Shutdown)).await;

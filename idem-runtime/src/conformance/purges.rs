@@ -42,17 +42,14 @@ pub async fn what_is_over_is_purged(store: &dyn Store, clock: &dyn Clock) {
     assert_eq!(purge_all(store).await, 0);
 }
 
-/// What may still be asked for stays, and a minute longer; catches a store that purges by `expires_at`, or at once. Also
-/// what was released: its next run must be of another epoch than the one that a provider may have refused.
+/// What may still be asked for stays, and a minute longer; catches a store that purges by `expires_at`, or at once.
 pub async fn a_purge_waits_for_the_windows_and_a_minute(store: &dyn Store, clock: &dyn Clock) {
     run(store, "a", Outcome::Done(reply("x"))).await;
-    run(store, "released", Outcome::Released(Reason::Status)).await;
     assert_eq!(purge_all(store).await, 0);
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(_)));
     clock.pass(GUARD - SECOND * 5).await;
     assert_eq!(purge_all(store).await, 0);
     found!(retry(store, "a").await, Claimed::Found(Found::Expired));
-    assert_eq!(own(store, &claim("released")).await.epoch, 1);
     clock.pass(GRACE).await;
     assert_eq!(purge_all(store).await, 0);
     assert!(is_there(store, "a").await, "within the minute");
@@ -89,20 +86,26 @@ pub async fn a_purge_removes_at_most_its_limit(store: &dyn Store, clock: &dyn Cl
 }
 
 /// A purged key begins a new life in which nothing of the old one is left, and the old owner can write no more; catches
-/// a store that leaves links or answers lying, repeats its fences, or finishes by record.
+/// a store that leaves links or answers lying, repeats its fences or epochs, or finishes by record.
 pub async fn a_purged_key_is_claimed_afresh(store: &dyn Store, clock: &dyn Clock) {
     let first = claim("a");
-    let fence = own(store, &first).await.fence;
-    let link = Link { record: first.record, epoch: 0, attempt: first.attempt, provider: "p".into(), id: "1".into() };
+    let Owned { fence, epoch, .. } = own(store, &first).await;
+    let link = Link { record: first.record, epoch, attempt: first.attempt, provider: "p".into(), id: "1".into() };
     store.link(&[link]).await.unwrap();
     found!(finish(store, &first, Outcome::Done(reply("old"))).await, Finished::Stored { .. });
     clock.pass(GUARD * 2).await;
     assert_eq!(purge_all(store).await, 1);
     let second = Claim { fingerprint: payload(2), ..claim("a") };
     let owned = own(store, &second).await;
-    assert_eq!((owned.attempts, owned.epoch), (1, 0));
+    assert_eq!((owned.attempts, owned.epoch), (1, owned.fence));
+    assert!(
+        owned.epoch > epoch,
+        "{:?} after {epoch:?}: a provider key that comes back meets an old memory",
+        owned.epoch
+    );
     assert!(owned.fence > fence, "{:?} after {fence:?}", owned.fence);
     assert!(find(store, "a").await.links.is_empty(), "they are the old life's");
+    assert!(store.linked("p", "1").await.unwrap().is_empty(), "they went with it");
     assert_eq!(finish(store, &first, Outcome::Done(reply("old"))).await, Finished::Lost);
     found!(finish(store, &second, Outcome::InDoubt(Reason::Status)).await, Finished::Stored { .. });
     let seen = find(store, "a").await.fence;

@@ -111,8 +111,8 @@ pub struct Record {
     pub attempt: Attempt,
     /// Runs so far.
     pub attempts: u32,
-    /// Grows when the key starts afresh.
-    pub epoch: u32,
+    /// The fence of the claim by which the key last started afresh.
+    pub epoch: Fence,
     /// When the current epoch's last claim was made, by the store's clock.
     pub created_at: SystemTime,
     /// Since then.
@@ -142,7 +142,7 @@ impl Record {
             fence,
             attempt,
             attempts: 1,
-            epoch: 0,
+            epoch: fence,
             created_at: SystemTime::UNIX_EPOCH,
             age: Duration::ZERO,
             lease_left: Duration::ZERO,

@@ -36,7 +36,7 @@ pub(super) struct Row {
     pub(super) fence: Fence,
     pub(super) attempt: Attempt,
     pub(super) attempts: u32,
-    pub(super) epoch: u32,
+    pub(super) epoch: Fence,
     pub(super) fingerprint: Fingerprint,
     pub(super) lease_until: Millis,
     pub(super) created_at: Millis,
@@ -62,8 +62,8 @@ pub(super) enum Ending {
 impl Row {
     /// The row of a claim that takes the record, whose row was `before`.
     pub(super) fn taken(before: Option<&Self>, claim: &Claim, fence: Fence, now: Millis) -> Self {
-        let (attempts, epoch) =
-            before.map_or((0, 0), |row| (row.attempts, row.epoch + u32::from(row.state.starts_afresh())));
+        let attempts = before.map_or(0, |row| row.attempts);
+        let epoch = before.filter(|row| !row.state.starts_afresh()).map_or(fence, |row| row.epoch);
         Self {
             state: State::InFlight,
             reason: None,
@@ -133,8 +133,7 @@ impl Row {
         match finish.outcome {
             Outcome::Done(_) => row.grant_windows(now),
             Outcome::Rejected(_, keep) => row.expires_at = row.expires_at.min(now.plus(keep)),
-            // A released record keeps its windows, though it protects nothing: its epoch must not be forgotten while the
-            // provider may remember what it refused under that epoch's key.
+            // A released record protects nothing; it keeps its windows, so that no index is touched.
             Outcome::Released(_) => {}
             Outcome::InDoubt(_) => row.lease_until = row.lease_until.min(now),
         }

@@ -167,8 +167,17 @@ pub struct Owned {
     pub fence: Fence,
     /// Attempts so far, this one included.
     pub attempts: u32,
-    /// Grows when the key starts afresh.
-    pub epoch: u32,
+    /// The fence of the claim by which the key started afresh: the same for all runs of one operation, and never that of
+    /// another, so provider keys are made of it.
+    pub epoch: Fence,
+}
+
+impl Owned {
+    /// An earlier run of the same operation came before this one, and may have taken effect.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        self.fence != self.epoch
+    }
 }
 
 /// A stored answer that is due.
@@ -310,7 +319,7 @@ pub struct Link {
     /// Which record.
     pub record: RecordId,
     /// Of the run that made it.
-    pub epoch: u32,
+    pub epoch: Fence,
     /// The run that made it.
     pub attempt: Attempt,
     /// Whose id it is: `"stripe"`.

@@ -112,8 +112,6 @@ async fn restarts_under_load(Machine { server, pooler }: &Machine) {
             assert!(effects <= 1, "{amount}");
         }
     }
-    let taken_over = "select count(*) from idem_key where attempts > epoch + 1";
-    assert_eq!(disk.count(taken_over).await, 0, "nobody ran what might have happened");
     println!("{} charges, {} in doubt", told.len(), told.values().filter(|told| told.is_none()).count());
 }
 

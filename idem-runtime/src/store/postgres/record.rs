@@ -33,7 +33,7 @@ pub(super) fn found(row: &PgRow) -> Result<Stored, StoreError> {
             fence: Fence(column(row, "fence")?),
             attempt: Attempt::from(column::<Uuid>(row, "attempt")?.into_bytes()),
             attempts: count(row, "attempts")?,
-            epoch: count(row, "epoch")?,
+            epoch: Fence(column(row, "epoch")?),
             fingerprint: Fingerprint::from_parts(column(row, "fp_alg")?, digest(row)?),
             lease_until: Millis(column(row, "lease_until")?),
             created_at: Millis(column(row, "created_at")?),

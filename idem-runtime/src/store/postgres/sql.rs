@@ -121,7 +121,8 @@ fn claimable(by: &str) -> String {
 /// `cur` is what is surely not to be taken, so replays and refusals write nothing. All else is inserted. Where a row is
 /// in the way, also one that was committed after this statement's snapshot, the conflict arm locks its latest version
 /// and decides again; it writes unconditionally, since an arm with a `where` would return no row to a loser. `nextval`
-/// stands in the SET list and not only in the default, so that it is drawn under the lock and a record's fences grow.
+/// stands in the SET list, too, so that it is drawn under the lock and a record's fences grow. What starts afresh has its
+/// fence as its epoch: one number for both, hence the inner selects.
 ///
 /// `locked` rows may be newer than the snapshot that their answer was looked up in; `cur` rows are of the same.
 ///
@@ -143,20 +144,23 @@ cur as materialized (
 ),
 ins as (
   insert into {schema}.idem_key as k
-         (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until, must_finish)
-  select u.kid, u.scope, u.op, 1, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at, u.guard_until,
-         {must_finish}
-    from u
-   where u.kid not in (select cur.kid from cur) {got}
+         (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until,
+          must_finish)
+  select u.kid, u.scope, u.op, 1, u.fence, u.fence, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at,
+         u.guard_until, {must_finish}
+    from (select u.*, nextval('{schema}.idem_fence') as fence from u
+           where u.kid not in (select cur.kid from cur) {got} offset 0) as u
    order by u.kid
   on conflict (kid) do update set
     scope       = case when {claimable:excluded} then excluded.scope else k.scope end,
     state       = case when {claimable:excluded} then 1 else k.state end,
     reason      = case when {claimable:excluded} then 0 else k.reason end,
-    fence       = case when {claimable:excluded} then nextval('{schema}.idem_fence') else k.fence end,
+    (fence, epoch) = (
+      select d.fence, case when {claimable:excluded} and k.state in (2, 3, 4) then d.fence else k.epoch end
+        from (select case when {claimable:excluded} then nextval('{schema}.idem_fence') else k.fence end as fence offset 0) as d
+    ),
     attempt     = case when {claimable:excluded} then excluded.attempt else k.attempt end,
     attempts    = case when {claimable:excluded} then k.attempts + 1 else k.attempts end,
-    epoch       = case when {claimable:excluded} and k.state in (2, 3, 4) then k.epoch + 1 else k.epoch end,
     fp_alg      = case when {claimable:excluded} then excluded.fp_alg else k.fp_alg end,
     fp          = case when {claimable:excluded} then excluded.fp else k.fp end,
     lease_until = case when {claimable:excluded} then excluded.lease_until else k.lease_until end,
@@ -250,7 +254,7 @@ select u.kid, held.kid is not null as held, k.kid is not null as mine
 const LINK: &str = "
 insert into {schema}.idem_link as l (provider, id, kid, epoch, attempt, at, nr)
 select distinct on (u.provider, u.id, u.kid) u.provider, u.id, u.kid, u.epoch, u.attempt, {now}, u.nr
-  from unnest($1::text[], $2::text[], $3::uuid[], $4::int4[], $5::uuid[]) with ordinality
+  from unnest($1::text[], $2::text[], $3::uuid[], $4::int8[], $5::uuid[]) with ordinality
        as u (provider, id, kid, epoch, attempt, nr)
  order by u.provider, u.id, u.kid, u.epoch desc, u.nr
 on conflict (provider, id, kid) do update set epoch = excluded.epoch, attempt = excluded.attempt

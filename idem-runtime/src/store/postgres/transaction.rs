@@ -18,7 +18,7 @@ use crate::store::{
 };
 
 /// Of a run without a claim.
-const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: 0 };
+const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
 
 /// How much longer than the body may take its session may be silent, before the server ends it.
 const GRACE: Duration = Duration::from_secs(5);

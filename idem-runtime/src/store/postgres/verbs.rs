@@ -205,7 +205,7 @@ pub(super) fn link_args(links: &[Link]) -> Vec<Arg<'_>> {
         Arg::Texts(links.iter().map(|link| text(&link.provider)).collect()),
         Arg::Texts(links.iter().map(|link| text(&link.id)).collect()),
         Arg::Uuids(links.iter().map(|link| uuid(link.record)).collect()),
-        Arg::Ints(links.iter().map(|link| Some(i32::try_from(link.epoch).unwrap_or(i32::MAX))).collect()),
+        Arg::Longs(links.iter().map(|link| link.epoch.0).collect()),
         Arg::Uuids(links.iter().map(|link| attempt(link.attempt)).collect()),
     ]
 }

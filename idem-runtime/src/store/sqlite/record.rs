@@ -32,7 +32,7 @@ pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
             fence: Fence(integer(row, "fence")?),
             attempt: Attempt::from(bytes::<16>(row, "attempt")?),
             attempts: integer(row, "attempts")?,
-            epoch: integer(row, "epoch")?,
+            epoch: Fence(integer(row, "epoch")?),
             fingerprint: Fingerprint::from_parts(integer(row, "fp_alg")?, bytes(row, "fp")?),
             lease_until: Millis(integer(row, "lease_until")?),
             created_at: Millis(integer(row, "created_at")?),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Of a run without a claim.
-const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: 0 };
+const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
 
 pub(super) async fn begin(writer: SqlitePool, begin: Begin) -> Result<Begun, StoreError> {
     let connection = writer.acquire().await.map_err(failed)?;

@@ -73,7 +73,7 @@ async fn take(transaction: &mut SqliteConnection, claim: &Claim, row: &Row) -> R
         .bind(row.fence.0)
         .bind(row.attempt.as_bytes().as_slice())
         .bind(row.attempts)
-        .bind(row.epoch)
+        .bind(row.epoch.0)
         .bind(row.fingerprint.algorithm())
         .bind(row.fingerprint.digest().as_slice())
         .bind(row.lease_until.0)
@@ -158,7 +158,7 @@ pub(super) async fn link(transaction: &mut SqliteConnection, link: &Link, now: M
         .bind(&link.provider)
         .bind(&link.id)
         .bind(link.record.as_bytes().as_slice())
-        .bind(link.epoch)
+        .bind(link.epoch.0)
         .bind(link.attempt.as_bytes().as_slice())
         .bind(now.0)
         .execute(transaction)
@@ -181,9 +181,9 @@ pub(super) async fn row(
 pub(super) async fn links(
     connection: &mut SqliteConnection,
     record: RecordId,
-    epoch: u32,
+    epoch: Fence,
 ) -> Result<Vec<(String, String)>, StoreError> {
-    let rows = sqlx::query(sql::LINKS).bind(record.as_bytes().as_slice()).bind(epoch).fetch_all(connection).await;
+    let rows = sqlx::query(sql::LINKS).bind(record.as_bytes().as_slice()).bind(epoch.0).fetch_all(connection).await;
     let rows = rows.map_err(failed)?;
     rows.iter().map(|row| Ok((row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?))).collect()
 }

@@ -139,8 +139,8 @@ async fn a_slice_may_differ_in_rerun() {
 #[tokio::test]
 async fn a_claim_that_waited_for_an_answer_gives_that_answer() {
     const OWNED_AND_DONE: &str = "
-        insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-        select $1, 'acme', 'charge', 2, gen_random_uuid(), 1, $2, now(), now(), now() + '1 day', now() + '2 days'";
+        insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+        select $1, 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, $2, now(), now(), now() + '1 day', now() + '2 days'";
     let place = Place::new();
     let store = place.migrated().await;
     let claim = claim("a");

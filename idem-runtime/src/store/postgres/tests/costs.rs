@@ -120,8 +120,8 @@ async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tabl
     found!(finish(&store, &one, Outcome::Done(reply("x"))).await, Finished::Stored { .. });
     place
         .execute(
-            "insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-             select gen_random_uuid(), 'acme', 'charge', 2, gen_random_uuid(), 1, '', now(), now(), now() + '1 day', now() + '2 days'
+            "insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+             select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', now(), now(), now() + '1 day', now() + '2 days'
                from generate_series(1, 50000);
              insert into idem_response select kid, 200, '', 'x' from idem_key on conflict do nothing",
         )

@@ -17,8 +17,8 @@ async fn a_list_of_doubts_does_not_read_the_table() {
     survey(&store).await;
     place
         .execute(
-            "insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-             select gen_random_uuid(), 'acme', 'charge', 2, gen_random_uuid(), 1, '', now(), now() - interval '1 hour',
+            "insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+             select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', now(), now() - interval '1 hour',
                     now() + '1 day', now() + '2 days'
                from generate_series(1, 20000);
              analyze idem_key; analyze idem_open",

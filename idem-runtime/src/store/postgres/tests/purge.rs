@@ -50,8 +50,8 @@ async fn scenario_65_no_open_or_unknown_state_is_purged() {
 }
 
 const FILL: &str = "
-    insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-    select gen_random_uuid(), 'acme', 'charge', 2, gen_random_uuid(), 1, '', at, at, at, at
+    insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+    select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', at, at, at, at
       from generate_series(1, 20000) n, lateral (select now() + (n - 2000.5) * interval '1 minute' as at) times";
 
 /// Also where the plan was made while the tables were empty.

@@ -106,9 +106,8 @@ async fn texts_may_hold_anything() {
         let name = format!("{:?}", store.protocol);
         let odd = "a\0b'c\\d\"e$1 ä€𝄞";
         let claim = Claim { scope: odd.into(), ..claim(&name) };
-        own(&store, &claim).await;
-        let link =
-            Link { record: claim.record, epoch: 0, attempt: claim.attempt, provider: "p".into(), id: odd.into() };
+        let epoch = own(&store, &claim).await.epoch;
+        let link = Link { record: claim.record, epoch, attempt: claim.attempt, provider: "p".into(), id: odd.into() };
         store.link(&[link.clone(), link]).await.unwrap();
         assert_eq!(find(&store, &name).await.links, [("p".into(), odd.replace('\0', "\u{fffd}"))]);
     }

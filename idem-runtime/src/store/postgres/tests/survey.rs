@@ -100,8 +100,8 @@ async fn a_look_reads_only_the_newest_pages_of_a_table_that_has_grown() {
     survey(&store).await;
     place
         .execute(
-            "insert into idem_key (kid, scope, op, state, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-             select gen_random_uuid(), 'acme', 'charge', 2, gen_random_uuid(), 1, '', now(), now() - n * interval '1 second',
+            "insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+             select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', now(), now() - n * interval '1 second',
                     now() + '1 day', now() + '2 days'
                from generate_series(100000, 1, -1) n;
              select brin_summarize_new_values('idem_key_created')",

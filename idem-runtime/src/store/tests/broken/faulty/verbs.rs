@@ -43,8 +43,9 @@ impl Faulty {
         }
         if let (Fault::CountsFencesPerRecord, Claimed::Owner(owned)) = (self.fault, &claimed) {
             let fence = Fence(owned.attempts.into());
-            self.change(claim.record, |row| row.fence = fence);
-            return Claimed::Owner(Owned { fence, ..*owned });
+            let epoch = if owned.continues() { owned.epoch } else { fence };
+            self.change(claim.record, |row| (row.fence, row.epoch) = (fence, epoch));
+            return Claimed::Owner(Owned { fence, epoch, ..*owned });
         }
         claimed
     }
