@@ -9,6 +9,7 @@ pub mod operators;
 pub mod purges;
 pub mod races;
 pub mod recoveries;
+pub mod reruns;
 pub(crate) mod steps;
 pub mod windows;
 
@@ -29,7 +30,7 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`] and [`purges`]. A store that reads its time from a database moves
+/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`] and [`purges`]. A store that reads its time from a database moves
 /// its records, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
@@ -42,7 +43,7 @@ pub trait Clock: Send + Sync {
 /// `store_conformance!(new_store)` takes the path of an `async fn() -> (guard, store)`; the guard (a folder, a
 /// database of the test's own, or `()`) is dropped after the case. `store_conformance!(timed new_store_with_clock)`
 /// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
-/// [`recoveries`](crate::conformance::recoveries) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
+/// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
 /// runtime.
 ///
@@ -155,6 +156,16 @@ macro_rules! __store_cases {
             what_was_tried_too_often_is_left_to_operators
             a_quarantine_counts_from_the_owners_lease
             one_of_two_recoveries_takes_a_doubt
+        }
+        $each! { timed $with, reruns:
+            a_failed_run_is_run_again
+            both_sides_must_allow_a_rerun
+            a_run_that_continues_gives_nothing_back
+            a_late_owner_completes_what_it_left_to_be_run_again
+            a_window_for_reruns_ends
+            a_recovery_takes_what_was_not_run_again_in_time
+            an_operator_settles_what_may_be_run_again
+            what_was_not_run_again_is_never_purged
         }
         $each! { timed $with, purges:
             what_is_over_is_purged

@@ -302,7 +302,7 @@ impl Runtime {
             lease: self.leases().length,
             ttl: rules.ttl,
             guard: rules.guard,
-            rerun: false,
+            rerun: Duration::ZERO,
         }
     }
 }

@@ -17,7 +17,8 @@ pub enum State {
     Released,
     /// The run may have taken effect. Never re-run by itself.
     InDoubt,
-    /// Some steps are done; the same payload continues.
+    /// A run failed or was lost, and the same payload may run again as the same operation. Past the window for that, it
+    /// counts as in doubt.
     Resumable,
     /// Written by a newer version. Never treated as absent.
     Unknown(i16),
@@ -78,6 +79,8 @@ pub enum Reason {
     Shutdown,
     /// The outcome could not be stored.
     Store,
+    /// It could have been run again, and was not in time.
+    Abandoned,
     /// An operator decided.
     Operator,
     /// A recovery hook found out.
@@ -98,6 +101,7 @@ impl Reason {
             Self::Timeout => 5,
             Self::Shutdown => 6,
             Self::Store => 7,
+            Self::Abandoned => 9,
             Self::Operator => 11,
             Self::Recovery => 12,
             Self::Unknown(code) => code,
@@ -116,6 +120,7 @@ impl Reason {
             5 => Self::Timeout,
             6 => Self::Shutdown,
             7 => Self::Store,
+            9 => Self::Abandoned,
             11 => Self::Operator,
             12 => Self::Recovery,
             code => Self::Unknown(code),
@@ -149,12 +154,16 @@ pub struct Facts {
     pub guard_over: bool,
     /// The lease ended longer ago than a frozen body could still act.
     pub quarantine_over: bool,
+    /// The window in which the operation may be run again has ended, or there never was one.
+    pub rerun_over: bool,
+    /// An earlier run of the same operation came before the current one: it may have taken effect, and may still act.
+    pub continued: bool,
 }
 
 /// What somebody wants to do to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A request wants to run. `rerun`: the operation allows a second run after a lost first one.
+    /// A request wants to run. `rerun`: its operation may be run again after a run that failed or was lost.
     Claim {
         /// See above.
         rerun: bool,
@@ -167,6 +176,8 @@ pub enum Event {
     Release,
     /// The owner cannot tell.
     Hold,
+    /// The owner cannot tell, and its operation may be run again.
+    Suspend,
     /// Somebody wants to find out what happened. The old attempt is fenced off: whatever its owner still says comes too
     /// late.
     Recover,
@@ -187,15 +198,17 @@ pub fn next(facts: &Facts, event: Event) -> Option<State> {
     match (event, facts.state) {
         (Event::Claim { .. }, Released) => Some(InFlight), // T2
         (Event::Claim { .. }, Rejected) if facts.result_over || !facts.same_payload => Some(InFlight), // T3
-        (Event::Claim { .. }, Resumable) if facts.same_payload => Some(InFlight), // T4
-        (Event::Claim { rerun: true }, InFlight) if facts.lease_over && facts.same_payload => Some(InFlight), // T9
+        (Event::Claim { rerun: true }, Resumable) if may_run_again(facts) => Some(InFlight), // T4
+        (Event::Claim { rerun: true }, InFlight) if may_run_again(facts) && facts.lease_over => Some(InFlight), // T9
         (Event::Claim { .. }, Done) if facts.guard_over => Some(InFlight), // T16
-        (Event::Complete, InFlight | InDoubt) if facts.mine => Some(Done), // T5, T11
-        (Event::Reject, InFlight | InDoubt) if facts.mine => Some(Rejected), // T5, T11
-        (Event::Release, InFlight | InDoubt) if facts.mine => Some(Released), // T6, T11
+        (Event::Complete, InFlight | InDoubt | Resumable) if facts.mine => Some(Done), // T5, T11
+        (Event::Reject, InFlight | InDoubt | Resumable) if is_all_of_it(facts) => Some(Rejected), // T5, T11
+        (Event::Release, InFlight | InDoubt | Resumable) if is_all_of_it(facts) => Some(Released), // T6, T11
         (Event::Hold, InFlight) if facts.mine => Some(InDoubt), // T7
+        (Event::Suspend, InFlight | InDoubt) if facts.mine => Some(Resumable), // T8
         (Event::Recover, InDoubt) => Some(InDoubt),        // T12
-        (Event::Recover, InFlight) if facts.lease_over => Some(InDoubt), // T12
+        (Event::Recover, InFlight) if facts.lease_over && facts.rerun_over => Some(InDoubt), // T12
+        (Event::Recover, Resumable) if facts.rerun_over => Some(InDoubt), // T8b, T12
         (Event::ResolveDone, InDoubt | Resumable) => Some(Done), // T13, T14
         (Event::ResolveDone, InFlight) if facts.lease_over => Some(Done), // T14
         (Event::ResolveReleased, InDoubt | Resumable | InFlight) if may_be_released(facts) => Some(Released), // T13, T14
@@ -203,9 +216,21 @@ pub fn next(facts: &Facts, event: Event) -> Option<State> {
     }
 }
 
-/// Nothing of the run can still act: it ended by its own report, or it has been silent longer than it could live.
+/// Its operation goes on, by the same payload and in time.
+fn may_run_again(facts: &Facts) -> bool {
+    facts.same_payload && !facts.rerun_over
+}
+
+/// What this run says is true of the whole operation. That a second run did nothing says nothing of the first: a release
+/// would give the next run another provider key, and so a second effect.
+fn is_all_of_it(facts: &Facts) -> bool {
+    facts.mine && !facts.continued
+}
+
+/// Nothing of any run can still act: the only one ended by its own report, or all have been silent longer than they could
+/// live.
 fn may_be_released(facts: &Facts) -> bool {
-    let ended = facts.state != State::InFlight && facts.reason.is_some_and(Reason::body_has_ended);
+    let ended = facts.state != State::InFlight && facts.reason.is_some_and(Reason::body_has_ended) && !facts.continued;
     ended || (facts.lease_over && facts.quarantine_over)
 }
 
@@ -219,7 +244,7 @@ pub enum Verdict {
     /// Another attempt runs.
     InFlight,
     /// The outcome is unknown; for an expired lease the reason is [`Reason::LeaseExpired`], whether or not a store
-    /// has written that down yet (T10).
+    /// has written that down yet (T10), and for what was not run again in time [`Reason::Abandoned`].
     InDoubt(Reason),
     /// Another payload holds the key.
     Mismatch,
@@ -251,13 +276,14 @@ pub fn claim(facts: &Facts, rerun: bool) -> Verdict {
         State::InFlight if facts.lease_over => Verdict::InDoubt(Reason::LeaseExpired),
         State::InFlight => Verdict::InFlight,
         State::InDoubt => Verdict::InDoubt(facts.reason.unwrap_or(Reason::LeaseExpired)),
+        State::Resumable => Verdict::InDoubt(Reason::Abandoned), // its time is over, or this claim may not run it again
         State::Done if facts.result_over => Verdict::Expired,
         State::Done | State::Rejected => Verdict::Answered,
-        State::Released | State::Resumable | State::Unknown(_) => Verdict::Unknown, // taken or answered above
+        State::Released | State::Unknown(_) => Verdict::Unknown, // taken or answered above
     }
 }
 
-/// A purge may remove the record (T16). What runs, is in doubt or was written by a newer version never is.
+/// A purge may remove the record (T16). What runs, may run again, is in doubt or was written by a newer version never is.
 /// `guard_over` is to say that the guard ended long enough ago for a purge.
 #[must_use]
 pub fn may_remove(facts: &Facts) -> bool {

@@ -32,7 +32,7 @@ const HISTOGRAMS: [(&str, &[&str]); 4] = [
 ];
 
 /// The values of `outcome`.
-const OUTCOMES: [&str; 23] = [
+const OUTCOMES: [&str; 24] = [
     "executed",
     "unrecorded",
     "replayed",
@@ -56,6 +56,7 @@ const OUTCOMES: [&str; 23] = [
     "released",
     "rejected_kept",
     "held",
+    "resumable",
 ];
 
 /// The labels of what a query calls `name`; `None` if there is no such metric.

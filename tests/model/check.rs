@@ -5,7 +5,8 @@ use idem_model_tests::{
     Invariant::{self, Final, I1, I2, I3, I4, I6, I7, Payload},
     Mode,
     Reached::{
-        self, ActedInDoubt, Completed, Late, Lost, Purged, Rejected, Released, RunsBesideAZombie, Stripped, Told,
+        self, Abandoned, ActedInDoubt, Completed, Late, Lost, Purged, Rejected, Released, RunAgain, RunsBesideAZombie,
+        Stripped, Told,
     },
     Release::{AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
     Settler::{Hook, Operator},
@@ -40,6 +41,9 @@ const FEW: Config = Config { client_errors: false, purge: None, runs: 3, expirie
 /// Doubts are settled; bounded a little more, since this multiplies the states.
 const SETTLED: Config = Config { runs: 3, expiries: 2, windows: 1, ..A };
 const TRANSACTION: Config = Config { mode: Mode::OneTransaction, late: true, client_errors: false, ..A };
+/// Runs that failed or were lost are run again, and all that they call dedupes.
+const RUN_AGAIN: Config = Config { rerun: true, rerun_ends: true, dedupe: Dedupe::ByEpoch, late: true, ..A };
+const RUN_AGAIN_FEW: Config = Config { rerun: true, dedupe: Dedupe::ByEpoch, late: true, ..FEW };
 const LEASED: Config = Config { mode: Mode::LeasedTransaction, rerun: true, ..TRANSACTION };
 
 #[test]
@@ -59,15 +63,36 @@ fn model_c_an_error_gives_the_key_back() {
 
 #[test]
 fn model_d_run_again_the_provider_dedupes() {
-    let config = Config { rerun: true, dedupe: Dedupe::ByEpoch, late: true, client_errors: false, ..A };
-    holds("D", config, &[Told, Lost, Stripped, Purged]);
+    let config = Config { windows: 1, ..RUN_AGAIN };
+    holds("D", config, &[Told, Lost, RunAgain, Abandoned, Rejected, Stripped, Purged]);
 }
 
 /// A client error of a second run is no proof that the first one did nothing.
 #[test]
-fn model_d_a_client_error_after_a_run_that_was_lost() {
-    let config = Config { rerun: true, dedupe: Dedupe::ByEpoch, client_errors: true, ..FEW };
-    breaks("D, client errors", config, &[I1]);
+fn model_d_a_second_run_gives_the_key_back() {
+    let config = Config { second_releases: true, client_errors: true, ..RUN_AGAIN_FEW };
+    breaks("D, a second run releases", config, &[I1]);
+}
+
+/// T4 alone: no lease ends, what is run again had failed.
+#[test]
+fn clause_26_a_failed_run_is_run_again_the_provider_does_not_dedupe() {
+    breaks("T4 without dedupe", Config { dedupe: Dedupe::No, expiries: 0, ..RUN_AGAIN_FEW }, &[I1]);
+}
+
+#[test]
+fn clause_26_an_operator_settles_what_may_be_run_again() {
+    let settler = Some(Operator(QuarantinedAtTheLook));
+    let config = Config { settler, runs: 3, expiries: 2, windows: 0, purge: None, ..RUN_AGAIN };
+    holds("D, operator", config, &[Told, Lost, RunAgain, Abandoned, Completed, Released]);
+}
+
+/// A hook takes what was not run again in time.
+#[test]
+fn clause_26_a_hook_settles_what_was_not_run_again() {
+    let settler = Some(Hook(QuarantinedAtTheLook));
+    let config = Config { settler, runs: 3, expiries: 2, windows: 0, purge: None, ..RUN_AGAIN };
+    holds("D, hook", config, &[Told, Lost, RunAgain, Abandoned, Completed, Released]);
 }
 
 #[test]
@@ -211,7 +236,7 @@ fn a_store_plays_along() {
     let many = Config { runs: 20, expiries: 20, late: true, ..FEW };
     let settled = Config { client_errors: true, settler: Some(Operator(QuarantinedAtTheLook)), ..many };
     let closed = Config { settler: Some(Operator(Void)), ..settled };
-    let run_again = Config { rerun: true, dedupe: Dedupe::ByEpoch, ..many };
+    let run_again = Config { rerun: true, dedupe: Dedupe::ByEpoch, client_errors: true, ..many };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     for config in [settled, closed, run_again] {
         let store = MemoryStore::volatile();

@@ -71,8 +71,12 @@ pub enum Compare {
 pub struct Config {
     /// How bodies run.
     pub mode: Mode,
-    /// An expired lease is taken over by a claim with the same payload (T9).
+    /// A run that failed, or whose lease is over, is run again by a claim with the same payload (T4, T9).
     pub rerun: bool,
+    /// The window for that ends at some time.
+    pub rerun_ends: bool,
+    /// A run that continues an operation may give the key back. Wrong.
+    pub second_releases: bool,
     /// What the provider dedupes by.
     pub dedupe: Dedupe,
     /// A 5xx gives the key back, as if nothing had happened. Wrong in held mode.
@@ -105,6 +109,8 @@ pub struct Config {
 pub const A: Config = Config {
     mode: Mode::Held,
     rerun: false,
+    rerun_ends: false,
+    second_releases: false,
     dedupe: Dedupe::No,
     release_errors: false,
     client_errors: true,

@@ -17,6 +17,8 @@ use crate::{
 
 const LEASE: Duration = Duration::from_secs(30);
 const QUARANTINE: Duration = Duration::from_secs(600);
+/// Longer than any walk, too.
+const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longer than any walk.
 const TTL: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -37,7 +39,7 @@ struct Played<'a> {
 /// # Panics
 /// Where the model and the store differ, with the steps to that.
 pub async fn play(store: &dyn Store, config: Config, seed: u64, steps: usize) -> usize {
-    assert_eq!((config.windows, config.purge), (0, None), "these are not played");
+    assert_eq!((config.windows, config.purge, config.rerun_ends), (0, None, false), "these are not played");
     assert!(!matches!(config.settler, Some(Settler::Hook(_))), "stores have no verb for T12");
     let key = Key::new(format!("walk-{seed}")).expect("a key");
     let record = RecordId::new("model", &Scope::of("all"), "walk", &key);
@@ -116,13 +118,21 @@ impl Played<'_> {
             lease: LEASE,
             ttl: TTL,
             guard: TTL,
-            rerun: self.config.rerun,
+            rerun: if self.config.rerun { WINDOW } else { Duration::ZERO },
         };
         let claimed = self.store.claim(&[claim]).await.map_err(|error| error.to_string())?;
         same("granted", &true, &matches!(claimed[..], [Claimed::Owner(_)]))
     }
 
     async fn finish(&self, attempt: Attempt, outcome: Outcome, before: &World, after: &World) -> Same {
+        let run = before.runs().find(|run| run.attempt == attempt);
+        let continues = run.is_some_and(|run| run.continues(&self.config));
+        let outcome = match outcome {
+            Outcome::InDoubt(reason) if self.config.rerun => Outcome::Resumable(reason),
+            Outcome::Released(reason) if continues => Outcome::Resumable(reason),
+            Outcome::Rejected(..) if continues => Outcome::Resumable(Reason::Status),
+            outcome => outcome,
+        };
         let finish = Finish { record: self.record, attempt: self.attempt(attempt), outcome };
         let finished = self.store.finish(&[finish]).await.map_err(|error| error.to_string())?;
         let lost = losers(after) > losers(before);
@@ -160,9 +170,9 @@ impl Played<'_> {
         let record = self.store.find(self.record).await.map_err(|error| error.to_string())?;
         let Some(row) = &world.row else { return same("a record", &false, &record.is_some()) };
         let record = record.ok_or("the store has no record")?;
+        let silent = if row.rerun_over { State::InDoubt } else { State::Resumable };
         let expired = row.state == State::InFlight && row.lease_over;
-        let (state, reason) =
-            if expired { (State::InDoubt, Some(Reason::LeaseExpired)) } else { (row.state, row.reason) };
+        let (state, reason) = if expired { (silent, Some(Reason::LeaseExpired)) } else { (row.state, row.reason) };
         same("state", &(state, reason), &(record.state, record.reason))?;
         same("continued", &(row.fence != row.epoch), &(record.fence != record.epoch))?;
         let current = self.attempts.iter().position(|attempt| *attempt == record.attempt).map_or(0, |at| at + 1);

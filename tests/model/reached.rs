@@ -16,6 +16,10 @@ pub enum Reached {
     ActedInDoubt,
     /// Somebody's write was not accepted.
     Lost,
+    /// A run that had failed is run again (T4), or one that was lost (T9).
+    RunAgain,
+    /// It was not run again in time (T8b).
+    Abandoned,
     /// A run whose lease was over wrote its answer, unless somebody had settled the doubt before (T11).
     Late,
     /// A hook or an operator gave the answer.
@@ -42,6 +46,12 @@ impl Reached {
                     .is_some_and(|row| world.runs().any(|run| run.attempt == row.attempt && run.answer.is_some()))
             }),
             Self::Lost => ("lost", |_, world| world.workers.iter().any(|worker| matches!(worker, Worker::Lost(_)))),
+            Self::RunAgain => {
+                ("run again", |_, world| row(world, |row| row.state == State::InFlight && row.fence != row.epoch))
+            }
+            Self::Abandoned => {
+                ("abandoned", |_, world| row(world, |row| row.state == State::Resumable && row.rerun_over))
+            }
             Self::Late => ("late", |_, world| {
                 row(world, |row| row.state == State::Done && row.lease_over && row.reason.is_none())
             }),

@@ -36,6 +36,7 @@ pub(crate) enum Step {
     ReadAgain(Payload),
     LeaseEnds,
     QuarantineEnds,
+    RerunWindowEnds,
     ReplayWindowEnds,
     GuardEnds,
     /// A hook or an operator looks at the provider.
@@ -81,6 +82,9 @@ impl Model for Checked {
         }
         if self.config.settler.is_some() {
             steps.extend([Look, Settle, QuarantineEnds]);
+        }
+        if self.config.rerun_ends {
+            steps.push(Step::RerunWindowEnds);
         }
         if self.config.purge.is_some() {
             steps.extend([PurgePicks, Purge]);
@@ -132,6 +136,7 @@ impl World {
                 }
             }
             Step::LeaseEnds if self.expiries < config.expiries => self.lease_ends(config),
+            Step::RerunWindowEnds => self.rerun_window_ends(),
             Step::ReplayWindowEnds if self.windows < config.windows => self.replay_window_ends(),
             Step::GuardEnds => self.guard_ends(config),
             Step::QuarantineEnds => self.quarantine_ends(),
@@ -181,14 +186,16 @@ impl World {
                 return;
             }
             Step::Fail(_) if config.release_errors => (Event::Release, Some(Reason::Status)),
-            Step::Fail(_) => (Event::Hold, Some(Reason::Status)),
-            Step::Release(_) if config.client_errors && run.answer.is_none() => (Event::Release, Some(Reason::Status)),
-            Step::Reject(_) if config.client_errors && run.answer.is_none() => (Event::Reject, None),
+            Step::Fail(_) => (cannot_tell(config), Some(Reason::Status)),
+            Step::Release(_) | Step::Reject(_) if !config.client_errors || run.answer.is_some() => return,
+            Step::Release(_) | Step::Reject(_) if run.continues(config) => (Event::Suspend, Some(Reason::Status)),
+            Step::Release(_) => (Event::Release, Some(Reason::Status)),
+            Step::Reject(_) => (Event::Reject, None),
             Step::GiveUp(_) => {
                 // Its process goes on for a moment; nobody waits for what the store says.
                 let in_flight = self.row.as_ref().is_some_and(|row| row.state == State::InFlight);
                 if in_flight {
-                    self.finish(config, &run, Event::Hold, Some(Reason::Shutdown));
+                    self.finish(config, &run, cannot_tell(config), Some(Reason::Shutdown));
                 }
                 return;
             }
@@ -258,5 +265,17 @@ impl World {
             self.tell(run.payload, answer);
         }
         self.turn(Worker::Running(run), Worker::Idle);
+    }
+}
+
+/// What a run says that does not know whether it took effect.
+fn cannot_tell(config: &Config) -> Event {
+    if config.rerun { Event::Suspend } else { Event::Hold }
+}
+
+impl Run {
+    /// It must not speak for the runs before it.
+    pub(crate) fn continues(&self, config: &Config) -> bool {
+        self.fence != self.epoch && !config.second_releases
     }
 }

@@ -46,7 +46,9 @@ impl World {
         }
         self.runs += 1;
         let (attempt, fence) = (self.runs, self.next_fence(config));
-        let epoch = self.row.as_ref().filter(|row| !row.state.starts_afresh()).map_or(fence, |row| row.epoch);
+        let goes_on = self.row.as_ref().filter(|row| !row.state.starts_afresh());
+        let (epoch, rerun_over) = goes_on.map_or((fence, !config.rerun), |row| (row.epoch, row.rerun_over));
+        let reruns = config.rerun && config.mode == Mode::Held; // an older transaction commits nothing any more
         let row = Row {
             state: State::InFlight,
             reason: None,
@@ -59,6 +61,8 @@ impl World {
             result_over: false,
             guard_over: false,
             quarantine_over: false,
+            reruns,
+            rerun_over,
         };
         if config.mode == Mode::OneTransaction {
             self.open = Some(row);
@@ -86,7 +90,8 @@ impl World {
             Compare::Counter => row.fence == run.fence,
             Compare::Nothing => true,
         };
-        let state = match state::next(&Facts { mine, ..row.facts() }, event) {
+        let continued = row.facts().continued && !config.second_releases;
+        let state = match state::next(&Facts { mine, continued, ..row.facts() }, event) {
             Some(state) => state,
             None if config.compare == Compare::Nothing => wanted(event),
             None if mine && row.state == wanted(event) => return Ended::Stored, // the reply to an earlier try was lost
@@ -98,7 +103,7 @@ impl World {
                 row.answer = run.answer;
                 row.grant_windows();
             }
-            State::InDoubt => row.lease_over = true,
+            State::InDoubt | State::Resumable => row.lease_over = true,
             _ => {}
         }
         self.replace(Some(row), By::Owner(run.attempt));
@@ -163,9 +168,14 @@ impl World {
         }
         let mut fence = row.fence;
         if let Settler::Hook(_) = settler {
+            let Some(state) = state::next(&row.facts(), Event::Recover) else { return };
             fence = self.fence + 1;
-            let reason = if row.state == State::InFlight { Some(Reason::LeaseExpired) } else { row.reason };
-            let taken = Row { state: State::InDoubt, reason, attempt: NOBODY, fence, ..row };
+            let reason = match row.state {
+                State::InFlight => Some(Reason::LeaseExpired),
+                State::Resumable => Some(Reason::Abandoned),
+                _ => row.reason,
+            };
+            let taken = Row { state, reason, attempt: NOBODY, fence, ..row };
             self.replace(Some(taken), By::Recovery);
         }
         self.settling = Some(Look { fence, found });
@@ -231,6 +241,7 @@ fn wanted(event: Event) -> State {
         Event::Reject => State::Rejected,
         Event::Release | Event::ResolveReleased => State::Released,
         Event::Hold | Event::Recover => State::InDoubt,
+        Event::Suspend => State::Resumable,
         Event::Claim { .. } => State::InFlight,
     }
 }

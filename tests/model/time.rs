@@ -31,6 +31,13 @@ impl World {
         }
     }
 
+    /// From now on nobody runs it again.
+    pub(crate) fn rerun_window_ends(&mut self) {
+        if let Some(row) = &mut self.row {
+            row.rerun_over = true;
+        }
+    }
+
     pub(crate) fn replay_window_ends(&mut self) {
         if let Some(row) = &mut self.row
             && !row.result_over
@@ -43,7 +50,7 @@ impl World {
     pub(crate) fn guard_ends(&mut self, config: &Config) {
         let Some(row) = self.row.as_mut().filter(|row| row.result_over && !row.guard_over) else { return };
         row.guard_over = true;
-        let open = matches!(row.state, State::InFlight | State::InDoubt);
+        let open = matches!(row.state, State::InFlight | State::InDoubt | State::Resumable);
         let current = open.then_some(row.attempt);
         if config.windows_outlast_bodies {
             self.runs_mut().filter(|run| Some(run.attempt) != current).for_each(|run| run.may_act = false);

@@ -46,6 +46,9 @@ pub(crate) struct Row {
     pub(crate) result_over: bool,
     pub(crate) guard_over: bool,
     pub(crate) quarantine_over: bool,
+    /// Its operation may be run again, in its window.
+    pub(crate) reruns: bool,
+    pub(crate) rerun_over: bool,
 }
 
 impl Row {
@@ -60,6 +63,8 @@ impl Row {
             result_over: self.result_over,
             guard_over: self.guard_over,
             quarantine_over: self.quarantine_over,
+            rerun_over: self.rerun_over,
+            continued: self.fence != self.epoch && self.reruns,
         }
     }
 }
@@ -161,8 +166,13 @@ impl World {
         true
     }
 
-    /// The record is what an operator sees as in doubt.
+    /// The record is open, and nobody is known to run: an operator may settle it.
     pub(crate) fn in_doubt(&self) -> Option<&Row> {
-        self.row.as_ref().filter(|row| row.state == State::InDoubt || (row.state == State::InFlight && row.lease_over))
+        let open = |row: &&Row| match row.state {
+            State::InDoubt | State::Resumable => true,
+            State::InFlight => row.lease_over,
+            _ => false,
+        };
+        self.row.as_ref().filter(open)
     }
 }

@@ -28,9 +28,9 @@ create table idem_key (
   state       smallint not null,                -- no check: an older program must be able to read a newer state
   reason      smallint not null default 0,      -- 0 = none
   fence       bigint not null,
+  epoch       bigint not null,                  -- the fence of the claim by which the key started afresh: so none comes twice
   attempt     uuid not null,                    -- random; whoever writes as an owner compares it
   attempts    integer not null default 1,
-  epoch       bigint not null,                  -- the fence of the claim by which the key started afresh: so none comes twice
   fp_alg      smallint not null,                -- fingerprints of another algorithm are not compared
   fp          bytea not null,
   lease_until timestamptz not null,
@@ -39,6 +39,7 @@ create table idem_key (
   guard_until timestamptz not null,             -- from here on the record counts as absent, unless its outcome is open
   tries       integer not null default 0,       -- how often a recovery has tried to settle this run
   recover_at  timestamptz not null default 'epoch', -- no recovery before; apart from lease_until, from which the quarantine counts
+  rerun_until timestamptz not null default 'epoch', -- until then the operation may be run again (in_doubt = rerun_deduped); 'epoch' = never
   must_finish uuid references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
 ) with (fillfactor = 50);
 -- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or

@@ -35,6 +35,7 @@ create table idem_key (
   guard_until integer not null,                 -- from here on the record counts as absent, unless its outcome is open
   tries       integer not null default 0,       -- how often a recovery has tried to settle this run
   recover_at  integer not null default 0,       -- no recovery before; apart from lease_until, from which the quarantine counts
+  rerun_until integer not null default 0,       -- until then the operation may be run again (in_doubt = rerun_deduped); 0 = never
   must_finish blob references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
 ) strict, without rowid;
 -- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is

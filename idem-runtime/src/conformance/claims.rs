@@ -12,13 +12,12 @@ pub async fn first_claim_owns(store: &dyn Store) {
     assert!(other.fence > first.fence);
 }
 
-/// While one attempt runs, another is told so and writes nothing, not even with `rerun`; catches a store that hands a
+/// While one attempt runs, another is told so and writes nothing, not even where it may be run again; catches a store that hands a
 /// live lease to the next who asks.
 pub async fn second_claim_is_in_flight(store: &dyn Store) {
-    let owned = own(store, &claim("a")).await;
+    let owned = own(store, &rerunnable("a")).await;
     found!(retry(store, "a").await, Claimed::Found(Found::InFlight { age }) if age < LEASE);
-    let rerun = Claim { rerun: true, ..claim("a") };
-    found!(claim_one(store, &rerun).await, Claimed::Found(Found::InFlight { .. }));
+    found!(claim_one(store, &rerunnable("a")).await, Claimed::Found(Found::InFlight { .. }));
     let found = find(store, "a").await;
     assert_eq!((found.fence, found.attempts), (owned.fence, 1), "a refused claim writes nothing");
 }

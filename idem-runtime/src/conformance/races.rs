@@ -221,9 +221,9 @@ pub async fn a_late_owner_ends_its_run_or_is_taken_over(store: Arc<dyn Store>) {
 /// A run whose lease was over at once, and claims that may take over.
 async fn silent(store: &dyn Store, round: usize) -> (Claim, Vec<Claim>) {
     let key = round.to_string();
-    let first = Claim { lease: Duration::ZERO, ..claim(&key) };
+    let first = Claim { lease: Duration::ZERO, ..rerunnable(&key) };
     own(store, &first).await;
-    (first, claims_of(&key).into_iter().map(|claim| Claim { rerun: true, ..claim }).collect())
+    (first, claims_of(&key).into_iter().map(|claim| Claim { rerun: WINDOW, ..claim }).collect())
 }
 
 /// A doubt is settled by its late owner or by an operator, never by both; catches a decision that compares the fence

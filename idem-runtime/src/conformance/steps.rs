@@ -16,6 +16,8 @@ pub(crate) use found;
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const TTL: Duration = Duration::from_secs(24 * 3600);
 pub(crate) const GUARD: Duration = Duration::from_secs(48 * 3600);
+/// How long an operation may be run again.
+pub(crate) const WINDOW: Duration = Duration::from_secs(12 * 3600);
 pub(crate) const QUARANTINE: Duration = Duration::from_secs(600);
 
 pub(crate) fn record(key: &str) -> RecordId {
@@ -42,8 +44,13 @@ pub(crate) fn claim(key: &str) -> Claim {
         lease: LEASE,
         ttl: TTL,
         guard: GUARD,
-        rerun: false,
+        rerun: Duration::ZERO,
     }
+}
+
+/// The same, of an operation that may be run again.
+pub(crate) fn rerunnable(key: &str) -> Claim {
+    Claim { rerun: WINDOW, ..claim(key) }
 }
 
 pub(crate) fn reply(body: &'static str) -> StoredResponse {

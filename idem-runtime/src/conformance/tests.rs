@@ -11,6 +11,7 @@ fn every_case_is_in_the_list() {
         ("purges", include_str!("purges.rs")),
         ("races", include_str!("races.rs")),
         ("recoveries", include_str!("recoveries.rs")),
+        ("reruns", include_str!("reruns.rs")),
         ("windows", include_str!("windows.rs")),
     ] {
         let from = list.find(&format!("$with, {group}:")).unwrap();
@@ -28,5 +29,5 @@ fn every_case_is_in_the_list() {
 #[test]
 fn every_group_of_cases_is_looked_at() {
     let modules = include_str!("../conformance.rs").lines().filter(|line| line.starts_with("pub mod ")).count();
-    assert_eq!(modules, 8, "a new group belongs into `every_case_is_in_the_list`");
+    assert_eq!(modules, 9, "a new group belongs into `every_case_is_in_the_list`");
 }

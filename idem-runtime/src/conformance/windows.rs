@@ -33,12 +33,12 @@ pub async fn a_late_owner_completes_if_nobody_took_over(store: &dyn Store, clock
 /// Where a second run is allowed, it takes over in the same epoch and fences the first one off; catches a completion
 /// that is not fenced, and a take-over by another payload.
 pub async fn a_rerun_takes_over_an_expired_lease(store: &dyn Store, clock: &dyn Clock) {
-    let first = claim("a");
+    let first = rerunnable("a");
     let owned = own(store, &first).await;
     clock.pass(LEASE).await;
-    let other = Claim { rerun: true, fingerprint: payload(2), ..claim("a") };
+    let other = Claim { fingerprint: payload(2), ..rerunnable("a") };
     found!(claim_one(store, &other).await, Claimed::Found(Found::Mismatch));
-    let second = Claim { rerun: true, ..claim("a") };
+    let second = rerunnable("a");
     let taken = own(store, &second).await;
     assert_eq!((taken.attempts, taken.epoch), (2, owned.epoch), "the same operation goes on: its provider keys stay");
     assert!(taken.fence > owned.fence);
@@ -55,7 +55,7 @@ pub async fn a_rerun_takes_over_an_expired_lease(store: &dyn Store, clock: &dyn 
 
 /// A second run is for the same scope only; catches a store that takes over what it cannot compare.
 pub async fn a_rerun_by_another_scope_takes_nothing_over(store: &dyn Store, clock: &dyn Clock) {
-    let by = |scope, algorithm| Claim { rerun: true, fingerprint: within(scope, algorithm, 1), ..claim("a") };
+    let by = |scope, algorithm| Claim { fingerprint: within(scope, algorithm, 1), ..rerunnable("a") };
     let owned = own(store, &by("acme", 4)).await;
     clock.pass(LEASE).await;
     for algorithm in [4, 5] {

@@ -9,6 +9,7 @@ pub(crate) enum Ending {
     RejectedKept,
     Released,
     Held,
+    Resumable,
     TimedOut,
     Panicked,
     Unrecorded,
@@ -35,11 +36,12 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// In the order of their declaration: an ending's place here is its number.
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Executed,
         Self::RejectedKept,
         Self::Released,
         Self::Held,
+        Self::Resumable,
         Self::TimedOut,
         Self::Panicked,
         Self::Unrecorded,
@@ -70,6 +72,7 @@ impl Ending {
             Self::RejectedKept => "rejected_kept",
             Self::Released => "released",
             Self::Held => "held",
+            Self::Resumable => "resumable",
             Self::TimedOut => "timed_out",
             Self::Panicked => "panicked",
             Self::Unrecorded => "unrecorded",
@@ -102,7 +105,7 @@ impl Ending {
             (Settled::Unrecorded, _) => Self::Unrecorded,
             (Settled::Stored, Outcome::Done(_)) => Self::Executed,
             (Settled::Stored, Outcome::Rejected(..)) => Self::RejectedKept,
-            (Settled::Stored, Outcome::Released(reason) | Outcome::InDoubt(reason)) => {
+            (Settled::Stored, Outcome::Released(reason) | Outcome::InDoubt(reason) | Outcome::Resumable(reason)) => {
                 Self::without_answer(outcome, *reason)
             }
         }
@@ -111,7 +114,7 @@ impl Ending {
     /// Of a call whose lease was dropped, with what that leaves behind. `None`: nothing ran.
     pub(crate) fn of_drop(left: &Outcome) -> Option<Self> {
         match left {
-            Outcome::InDoubt(reason) => Some(Self::without_answer(left, *reason)),
+            Outcome::InDoubt(reason) | Outcome::Resumable(reason) => Some(Self::without_answer(left, *reason)),
             Outcome::Released(_) | Outcome::Done(_) | Outcome::Rejected(..) => None,
         }
     }
@@ -127,6 +130,7 @@ impl Ending {
             (_, Reason::Timeout) => Self::TimedOut,
             (Outcome::Released(_), Reason::Shutdown) => Self::Draining, // granted too late to be run
             (Outcome::Released(_), _) => Self::Released,
+            (Outcome::Resumable(_), _) => Self::Resumable,
             _ => Self::Held,
         }
     }

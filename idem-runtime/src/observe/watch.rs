@@ -109,6 +109,9 @@ impl Watch {
             (Settled::Stored, Outcome::InDoubt(reason)) => {
                 tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, %record, "the outcome is unknown; the key is held");
             }
+            (Settled::Stored, Outcome::Resumable(reason)) => {
+                tracing::warn!(target: "idem::engine", op, outcome = "resumable", ?reason, %attempt, %record, "the outcome is unknown; the next retry runs it again");
+            }
             (Settled::Stored, outcome) => {
                 tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, %record);
             }

@@ -9,6 +9,8 @@ const LIVE: Facts = Facts {
     result_over: false,
     guard_over: false,
     quarantine_over: false,
+    rerun_over: true,
+    continued: false,
 };
 const STATES: [State; 7] = [
     State::InFlight,
@@ -19,24 +21,25 @@ const STATES: [State; 7] = [
     State::Resumable,
     State::Unknown(99),
 ];
-const EVENTS: [Event; 9] = [
+const EVENTS: [Event; 10] = [
     Event::Claim { rerun: false },
     Event::Claim { rerun: true },
     Event::Complete,
     Event::Reject,
     Event::Release,
     Event::Hold,
+    Event::Suspend,
     Event::Recover,
     Event::ResolveDone,
     Event::ResolveReleased,
 ];
 
-/// Every combination of facts: 7 states × 2⁶ booleans × reasons.
+/// Every combination of facts: 7 states × 2⁸ booleans × reasons.
 fn all_facts() -> impl Iterator<Item = Facts> {
     let reasons = [None, Some(Reason::LeaseExpired), Some(Reason::Status), Some(Reason::Shutdown)];
     STATES.into_iter().flat_map(move |state| {
         reasons.into_iter().flat_map(move |reason| {
-            (0..64_u8).map(move |bits| Facts {
+            (0..=255_u8).map(move |bits| Facts {
                 state,
                 reason,
                 mine: bits & 1 != 0,
@@ -45,6 +48,8 @@ fn all_facts() -> impl Iterator<Item = Facts> {
                 result_over: bits & 8 != 0,
                 guard_over: bits & 16 != 0,
                 quarantine_over: bits & 32 != 0,
+                rerun_over: bits & 64 != 0,
+                continued: bits & 128 != 0,
             })
         })
     })
@@ -75,7 +80,7 @@ fn in_doubt_is_left_only_by_its_own_attempt_or_a_decision() {
     for facts in all_facts().filter(|f| f.state == State::InDoubt) {
         for event in EVENTS {
             let Some(to) = next(&facts, event) else { continue };
-            let own = facts.mine && matches!(event, Event::Complete | Event::Reject | Event::Release);
+            let own = facts.mine && matches!(event, Event::Complete | Event::Reject | Event::Release | Event::Suspend);
             let operator = matches!(event, Event::ResolveDone | Event::ResolveReleased);
             let tried = event == Event::Recover && to == State::InDoubt;
             assert!(own || operator || tried, "{facts:?} {event:?} {to:?}");
@@ -87,7 +92,8 @@ fn in_doubt_is_left_only_by_its_own_attempt_or_a_decision() {
 #[test]
 fn only_a_doubt_is_recovered_and_it_stays_one() {
     for facts in all_facts() {
-        let doubt = facts.state == State::InDoubt || facts.state == State::InFlight && facts.lease_over;
+        let silent = facts.state == State::InFlight && facts.lease_over || facts.state == State::Resumable;
+        let doubt = facts.state == State::InDoubt || silent && facts.rerun_over;
         assert_eq!(next(&facts, Event::Recover), doubt.then_some(State::InDoubt), "{facts:?}");
     }
 }
@@ -133,8 +139,42 @@ fn a_claim_takes_exactly_what_may_be_taken() {
     }
     let expired = Facts { lease_over: true, ..LIVE };
     assert_eq!(claim(&expired, false), Verdict::InDoubt(Reason::LeaseExpired), "held mode holds");
-    assert_eq!(claim(&expired, true), Verdict::Take);
+    assert_eq!(claim(&expired, true), Verdict::InDoubt(Reason::LeaseExpired), "its window is over");
+    assert_eq!(claim(&Facts { rerun_over: false, ..expired }, true), Verdict::Take);
     assert_eq!(claim(&Facts { mine: true, ..LIVE }, false), Verdict::Mine, "a claim whose reply was lost");
+}
+
+/// T4, T9: both the operation that began and the claim allow it, in time and with the same payload.
+#[test]
+fn clause_26_only_the_same_payload_runs_again_and_only_in_time() {
+    let open = |f: &Facts| f.state == State::Resumable || f.state == State::InFlight && f.lease_over;
+    for facts in all_facts().filter(|f| open(f) && !f.mine) {
+        let may = facts.same_payload && !facts.rerun_over;
+        assert_eq!(next(&facts, Event::Claim { rerun: true }).is_some(), may, "{facts:?}");
+        assert_eq!(next(&facts, Event::Claim { rerun: false }), None, "{facts:?}");
+        if facts.same_payload {
+            let told = claim(&facts, false);
+            let reason = if facts.state == State::Resumable { Reason::Abandoned } else { Reason::LeaseExpired };
+            assert_eq!(told, Verdict::InDoubt(reason), "{facts:?}");
+        }
+    }
+}
+
+/// A run that continues an operation says nothing of the runs before it.
+#[test]
+fn clause_26_a_run_that_continues_frees_no_key() {
+    for facts in all_facts().filter(|f| f.continued) {
+        for event in [Event::Release, Event::Reject] {
+            assert_eq!(next(&facts, event), None, "{facts:?}");
+        }
+        let released = next(&facts, Event::ResolveReleased).is_some();
+        assert!(!released || facts.lease_over && facts.quarantine_over, "{facts:?}");
+    }
+    for state in [State::InFlight, State::InDoubt] {
+        let second = Facts { state, mine: true, continued: true, ..LIVE };
+        assert_eq!(next(&second, Event::Suspend), Some(State::Resumable));
+        assert_eq!(next(&second, Event::Complete), Some(State::Done));
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct Filter {
     /// Of this scope, as [`Record::scope`](super::Record::scope) has it.
     pub scope: Option<String>,
     /// That stand there, as [`Record::state`](super::Record::state) has it: what is in flight and has lost its lease is
-    /// [`State::InDoubt`].
+    /// [`State::InDoubt`], or [`State::Resumable`] while it may be run again.
     pub state: Option<State>,
     /// Whose last claim was made so long ago, or longer.
     pub older_than: Option<Duration>,

@@ -85,7 +85,8 @@ pub struct Doubts {
     pub op: String,
     /// How many records.
     pub count: u64,
-    /// How long the oldest has been in doubt: since the report of its run, or the end of its lease.
+    /// How long the oldest has been in doubt: since the report of its run, the end of its lease, or since it may not be
+    /// run again any more.
     pub oldest: Duration,
     /// The oldest, for a log line: its process may have died without one.
     pub record: RecordId,
@@ -101,7 +102,8 @@ pub struct Record {
     pub op: String,
     /// Whose it is: the scope of the claim that took it last, as [`Scope::as_str`](crate::Scope::as_str) writes it.
     pub scope: String,
-    /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`].
+    /// Where it stands. An in-flight record whose lease has ended reads [`State::InDoubt`], or [`State::Resumable`] while its
+    /// operation may be run again; and a resumable one reads [`State::InDoubt`] when it may not any more.
     pub state: State,
     /// Why, if there is a reason.
     pub reason: Option<Reason>,

@@ -42,7 +42,7 @@ use crate::key::RecordId;
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
 /// | connections | a pool of its own, 4 by default and opened when first needed, and one more to purge; clones share them |
-/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for claims if `rerun` differs among them, and for the look for doubts) |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`. All else goes

@@ -57,7 +57,7 @@ impl Row {
         let state = state::next(&Facts { lease_over, ..self.facts(now) }, Event::Recover)?;
         Some(Self {
             state,
-            reason: self.reason.or(Some(Reason::LeaseExpired)),
+            reason: self.shown(now).1.or(Some(Reason::LeaseExpired)),
             attempt: Attempt::random(),
             tries: self.tries.saturating_add(1),
             recover_at: now.plus(recover.lease),

@@ -46,6 +46,8 @@ pub(super) struct Row {
     pub(super) tries: u32,
     /// Before this, no recovery tries (again).
     pub(super) recover_at: Millis,
+    /// Until then the operation may be run again; zero: never.
+    pub(super) rerun_until: Millis,
 }
 
 /// What a finish makes of a row.
@@ -63,7 +65,9 @@ impl Row {
     /// The row of a claim that takes the record, whose row was `before`.
     pub(super) fn taken(before: Option<&Self>, claim: &Claim, fence: Fence, now: Millis) -> Self {
         let attempts = before.map_or(0, |row| row.attempts);
-        let epoch = before.filter(|row| !row.state.starts_afresh()).map_or(fence, |row| row.epoch);
+        let rerun_until = if claim.rerun.is_zero() { Millis::default() } else { now.plus(claim.rerun) };
+        let goes_on = before.filter(|row| !row.state.starts_afresh());
+        let (epoch, rerun_until) = goes_on.map_or((fence, rerun_until), |row| (row.epoch, row.rerun_until));
         Self {
             state: State::InFlight,
             reason: None,
@@ -78,6 +82,7 @@ impl Row {
             guard_until: now.plus(claim.guard.max(claim.ttl)),
             tries: 0,
             recover_at: Millis::default(),
+            rerun_until,
         }
     }
 
@@ -135,7 +140,7 @@ impl Row {
             Outcome::Rejected(_, keep) => row.expires_at = row.expires_at.min(now.plus(keep)),
             // A released record protects nothing; it keeps its windows, so that no index is touched.
             Outcome::Released(_) => {}
-            Outcome::InDoubt(_) => row.lease_until = row.lease_until.min(now),
+            Outcome::InDoubt(_) | Outcome::Resumable(_) => row.lease_until = row.lease_until.min(now),
         }
         Ending::Moved(row)
     }
@@ -188,9 +193,7 @@ impl Row {
         now: Millis,
         wall: SystemTime,
     ) -> Record {
-        let expired = self.state == State::InFlight && self.lease_until <= now;
-        let (state, reason) =
-            if expired { (State::InDoubt, Some(Reason::LeaseExpired)) } else { (self.state, self.reason) };
+        let (state, reason) = self.shown(now);
         Record {
             id,
             op,
@@ -210,13 +213,25 @@ impl Row {
         }
     }
 
-    /// How long it has been in doubt; `None` if it is not. The lease's end is since when: an owner's own report ends it.
-    pub(super) fn doubtful_for(&self, now: Millis) -> Option<Duration> {
+    /// Where it stands for whoever looks: time moves a record without anybody writing it (T8b, T10).
+    pub(super) fn shown(&self, now: Millis) -> (State, Option<Reason>) {
+        let Facts { lease_over, rerun_over, .. } = self.facts(now);
         match self.state {
-            State::InDoubt => Some(now.since(self.lease_until)),
-            State::InFlight if self.lease_until <= now => Some(now.since(self.lease_until)),
-            _ => None,
+            State::InFlight if lease_over && rerun_over => (State::InDoubt, Some(Reason::LeaseExpired)),
+            State::InFlight if lease_over => (State::Resumable, Some(Reason::LeaseExpired)),
+            State::Resumable if rerun_over => (State::InDoubt, Some(Reason::Abandoned)),
+            state => (state, self.reason),
         }
+    }
+
+    /// How long it has been in doubt; `None` if it is not. The lease's end is since when, as an owner's own report ends it;
+    /// but while it might have been run again, it was not in doubt.
+    pub(super) fn doubtful_for(&self, now: Millis) -> Option<Duration> {
+        let since = match self.state {
+            State::InDoubt => self.lease_until,
+            _ => self.lease_until.max(self.rerun_until),
+        };
+        (self.shown(now).0 == State::InDoubt).then(|| now.since(since))
     }
 
     /// The facts of nobody in particular.
@@ -230,7 +245,14 @@ impl Row {
             result_over: self.expires_at <= now,
             guard_over: self.guard_until <= now,
             quarantine_over: false,
+            rerun_over: self.rerun_until <= now,
+            continued: self.fence != self.epoch && self.may_have_run_twice(),
         }
+    }
+
+    /// A record that is never run again has one run in an epoch, whoever has moved its fence.
+    fn may_have_run_twice(&self) -> bool {
+        self.rerun_until > Millis::default()
     }
 }
 

@@ -71,8 +71,9 @@ pub struct Claim {
     pub ttl: Duration,
     /// How long a late retry is refused; at least `ttl`.
     pub guard: Duration,
-    /// A lost run may be run again.
-    pub rerun: bool,
+    /// How long after it has started afresh the operation may be run again, where a run failed or was lost; zero: never.
+    /// The window is that of the claim by which it started.
+    pub rerun: Duration,
 }
 
 impl fmt::Debug for Claim {
@@ -89,7 +90,7 @@ impl Claim {
     /// The same look, without claiming.
     #[must_use]
     pub fn peek(&self) -> Peek {
-        Peek { record: self.record, fingerprint: self.fingerprint, rerun: self.rerun }
+        Peek { record: self.record, fingerprint: self.fingerprint, rerun: !self.rerun.is_zero() }
     }
 }
 
@@ -100,7 +101,7 @@ pub struct Peek {
     pub record: RecordId,
     /// Of the payload; [`Fingerprint::unknown`] where whoever asks knows the record only.
     pub fingerprint: Fingerprint,
-    /// As in [`Claim::rerun`].
+    /// Whoever asks could run it again: what may be run again is told as free then, else as in doubt.
     pub rerun: bool,
 }
 
@@ -216,6 +217,8 @@ pub enum Outcome {
     Released(Reason),
     /// Something may have happened. Ends the lease: the owner's own report means that nobody need wait for it.
     InDoubt(Reason),
+    /// Something may have happened, and the operation may be run again. Ends the lease, too.
+    Resumable(Reason),
 }
 
 impl Outcome {
@@ -227,6 +230,7 @@ impl Outcome {
             Self::Rejected(..) => Event::Reject,
             Self::Released(_) => Event::Release,
             Self::InDoubt(_) => Event::Hold,
+            Self::Resumable(_) => Event::Suspend,
         }
     }
 
@@ -235,7 +239,7 @@ impl Outcome {
     pub fn response(&self) -> Option<&StoredResponse> {
         match self {
             Self::Done(response) | Self::Rejected(response, _) => Some(response),
-            Self::Released(_) | Self::InDoubt(_) => None,
+            Self::Released(_) | Self::InDoubt(_) | Self::Resumable(_) => None,
         }
     }
 
@@ -247,6 +251,7 @@ impl Outcome {
             Self::Rejected(..) => State::Rejected,
             Self::Released(_) => State::Released,
             Self::InDoubt(_) => State::InDoubt,
+            Self::Resumable(_) => State::Resumable,
         }
     }
 
@@ -254,7 +259,7 @@ impl Outcome {
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Released(reason) | Self::InDoubt(reason) => Some(*reason),
+            Self::Released(reason) | Self::InDoubt(reason) | Self::Resumable(reason) => Some(*reason),
             Self::Done(_) | Self::Rejected(..) => None,
         }
     }

@@ -277,7 +277,7 @@ impl Place {
 
 /// Moves every record's time back by this span.
 fn records_back(by: &str) -> String {
-    let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at"]
+    let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at", "rerun_until"]
         .map(|at| format!("{at} = {at} - {by}"));
     format!("update idem_key set {}", shift.join(", "))
 }

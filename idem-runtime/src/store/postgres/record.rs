@@ -41,6 +41,7 @@ pub(super) fn found(row: &PgRow) -> Result<Stored, StoreError> {
             guard_until: Millis(column(row, "guard_until")?),
             tries: count(row, "tries")?,
             recover_at: Millis(column(row, "recover_at")?),
+            rerun_until: Millis(column(row, "rerun_until")?),
         },
     })
 }

@@ -96,16 +96,18 @@ const COLUMNS: &str = "
     ceil(extract(epoch from r.expires_at) * 1000)::int8 as expires_at,
     ceil(extract(epoch from r.guard_until) * 1000)::int8 as guard_until,
     r.tries, ceil(extract(epoch from r.recover_at) * 1000)::int8 as recover_at,
+    ceil(extract(epoch from r.rerun_until) * 1000)::int8 as rerun_until,
     floor(extract(epoch from {now}) * 1000)::int8 as now";
 
 /// `state::next` for a claim: the one rule that is also told in SQL, since looking and taking are one statement here.
-/// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant; `$10` is `rerun`.
+/// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant, and whose
+/// `rerun_until` is the epoch where its operation is never run again.
 const CLAIMABLE: &str = "(k.attempt <> {by}.attempt and (
          k.state = 4
       or k.state = 2 and k.guard_until <= {by}.created_at
       or k.state = 3 and (k.expires_at <= {by}.created_at or not {same})
-      or k.state = 6 and {same}
-      or k.state = 1 and $10::bool and {same} and k.lease_until <= {by}.created_at))";
+      or {by}.rerun_until > 'epoch' and k.rerun_until > {by}.created_at and {same}
+         and (k.state = 6 or k.state = 1 and k.lease_until <= {by}.created_at)))";
 
 /// `Fingerprint::matches`, for `CLAIMABLE`: 16384 is the bit of a digest whose first half is the scope's.
 const SAME: &str = "(case when k.fp_alg = {by}.fp_alg then k.fp = {by}.fp
@@ -135,9 +137,11 @@ with {lock} u as materialized (
   select u.kid, u.attempt, u.fp_alg, u.fp, u.scope, u.op, {now} as created_at,
          {now} + u.lease * interval '1 millisecond' as lease_until,
          {now} + u.ttl * interval '1 millisecond' as expires_at,
-         {now} + u.guard * interval '1 millisecond' as guard_until
-    from unnest($1::uuid[], $2::uuid[], $3::int2[], $4::bytea[], $5::text[], $6::text[], $7::int8[], $8::int8[], $9::int8[])
-         as u (kid, attempt, fp_alg, fp, scope, op, lease, ttl, guard)
+         {now} + u.guard * interval '1 millisecond' as guard_until,
+         case when u.rerun = 0 then 'epoch' else {now} + u.rerun * interval '1 millisecond' end as rerun_until
+    from unnest($1::uuid[], $2::uuid[], $3::int2[], $4::bytea[], $5::text[], $6::text[], $7::int8[], $8::int8[], $9::int8[],
+                $10::int8[])
+         as u (kid, attempt, fp_alg, fp, scope, op, lease, ttl, guard, rerun)
 ),
 cur as materialized (
   select k.* from u join {schema}.idem_key k on k.kid = u.kid where not {claimable:u}
@@ -145,9 +149,9 @@ cur as materialized (
 ins as (
   insert into {schema}.idem_key as k
          (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until,
-          must_finish)
+          rerun_until, must_finish)
   select u.kid, u.scope, u.op, 1, u.fence, u.fence, u.attempt, u.fp_alg, u.fp, u.lease_until, u.created_at, u.expires_at,
-         u.guard_until, {must_finish}
+         u.guard_until, u.rerun_until, {must_finish}
     from (select u.*, nextval('{schema}.idem_fence') as fence from u
            where u.kid not in (select cur.kid from cur) {got} offset 0) as u
    order by u.kid
@@ -167,6 +171,7 @@ ins as (
     created_at  = case when {claimable:excluded} then excluded.created_at else k.created_at end,
     expires_at  = case when {claimable:excluded} then excluded.expires_at else k.expires_at end,
     guard_until = case when {claimable:excluded} then excluded.guard_until else k.guard_until end,
+    rerun_until = case when {claimable:excluded} and k.state in (2, 3, 4) then excluded.rerun_until else k.rerun_until end,
     tries       = case when {claimable:excluded} then 0 else k.tries end,
     recover_at  = case when {claimable:excluded} then 'epoch' else k.recover_at end{taken}
   returning k.*
@@ -212,14 +217,18 @@ moved as (
     state       = u.state,
     reason      = u.reason,
     must_finish = null,
-    lease_until = case when u.state = 5 then least(k.lease_until, u.now) else k.lease_until end,
+    lease_until = case when u.state in (5, 6) then least(k.lease_until, u.now) else k.lease_until end,
     expires_at  = case when u.state = 3 then least(k.expires_at, u.now + u.keep * interval '1 millisecond')
                        when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
                        then u.now + (k.expires_at - k.created_at) else k.expires_at end,
     guard_until = case when u.state = 2 and u.now - k.created_at >= (k.expires_at - k.created_at) / 2
                        then u.now + (k.guard_until - k.created_at) else k.guard_until end
     from cur join u on u.kid = cur.kid
-   where k.kid = cur.kid and k.attempt = u.attempt and (k.state = 1 or k.state = 5 and u.state <> 5)
+   where k.kid = cur.kid and k.attempt = u.attempt and k.state in (1, 5, 6)
+     and case u.state when 2 then true
+                      when 5 then k.state = 1
+                      when 6 then k.state <> 6
+                      else k.fence = k.epoch or k.rerun_until <= 'epoch' end
   returning k.kid, k.state, k.expires_at
 ),
 answered as (
@@ -269,14 +278,15 @@ select {columns}, l.provider, l.id
  order by l.at, l.nr";
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
-/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended. A voided one
+/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended; by the only one, if it
+/// was not run again. A voided one
 /// (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
 const RESOLVE: &str = "
 with cur as materialized (
   select k.kid, k.state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
      and case when $3::int2 = 4
-              then k.state in (5, 6) and k.reason in (2, 3, 4, 5, 7)
+              then k.state in (5, 6) and k.reason in (2, 3, 4, 5, 7) and (k.fence = k.epoch or k.rerun_until <= 'epoch')
                 or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
               else k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} end
      for update of k

@@ -124,7 +124,7 @@ async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
 impl Clock for Place {
     async fn pass(&self, by: Duration) {
         let by = format!("interval '{} milliseconds'", by.as_millis());
-        let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at"]
+        let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at", "rerun_until"]
             .map(|at| format!("{at} = {at} - {by}"));
         let mut raw = self.raw().await;
         let marks = ["purged_at", "noted_until", "looked_back"].map(|at| format!("{at} = {at} - {by}"));

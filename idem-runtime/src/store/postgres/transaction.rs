@@ -58,7 +58,7 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
 
 /// Each ask is a statement with a snapshot of its own; the lock, once it is ours, stays ours.
 async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
-    let mut args = verbs::claim_args(&[claim], claim.rerun);
+    let mut args = verbs::claim_args(&[claim]);
     args.push(Arg::Long(lock(claim)));
     for ask in 1..=ASKS {
         let rows = rows(verbs.protocol(), open, &verbs.statements.begin, &args).await.map_err(failed)?;

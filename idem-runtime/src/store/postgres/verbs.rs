@@ -46,33 +46,19 @@ impl Verbs {
     pub(super) async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed: HashMap<Uuid, Claimed> = HashMap::with_capacity(claims.len());
         for ask in 1..=ASKS {
-            // `rerun` is one word of the statement; a slice in which it differs is two statements.
-            for rerun in [false, true] {
-                let open: Vec<&Claim> = claims
-                    .iter()
-                    .filter(|claim| claim.rerun == rerun && !claimed.contains_key(&uuid(claim.record)))
-                    .collect();
-                if !open.is_empty() {
-                    self.ask(&open, rerun, ask == ASKS, &mut claimed).await?;
-                }
-            }
-            if claimed.len() == claims.len() {
+            let open: Vec<&Claim> = claims.iter().filter(|claim| !claimed.contains_key(&uuid(claim.record))).collect();
+            if open.is_empty() {
                 break;
             }
+            self.ask(&open, ask == ASKS, &mut claimed).await?;
         }
         let mut claimed = |claim: &Claim| claimed.remove(&uuid(claim.record)).ok_or_else(contradiction);
         claims.iter().map(&mut claimed).collect()
     }
 
     /// Claims once. Leaves open what has to be asked again.
-    async fn ask(
-        &self,
-        claims: &[&Claim],
-        rerun: bool,
-        last: bool,
-        claimed: &mut HashMap<Uuid, Claimed>,
-    ) -> Result<(), StoreError> {
-        let args = claim_args(claims, rerun);
+    async fn ask(&self, claims: &[&Claim], last: bool, claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
+        let args = claim_args(claims);
         let rows = by_record(self.connections.rows(&self.statements.claim, &args).await?)?;
         for claim in claims {
             let Some(row) = rows.get(&uuid(claim.record)) else { continue };
@@ -157,7 +143,7 @@ impl Verbs {
     }
 }
 
-pub(super) fn claim_args<'a>(claims: &[&'a Claim], rerun: bool) -> Vec<Arg<'a>> {
+pub(super) fn claim_args<'a>(claims: &[&'a Claim]) -> Vec<Arg<'a>> {
     vec![
         Arg::Uuids(claims.iter().map(|claim| uuid(claim.record)).collect()),
         Arg::Uuids(claims.iter().map(|claim| attempt(claim.attempt)).collect()),
@@ -168,7 +154,7 @@ pub(super) fn claim_args<'a>(claims: &[&'a Claim], rerun: bool) -> Vec<Arg<'a>> 
         Arg::Longs(claims.iter().map(|claim| millis(claim.lease)).collect()),
         Arg::Longs(claims.iter().map(|claim| millis(claim.ttl)).collect()),
         Arg::Longs(claims.iter().map(|claim| millis(claim.guard.max(claim.ttl))).collect()),
-        Arg::Flag(rerun),
+        Arg::Longs(claims.iter().map(|claim| millis(claim.rerun)).collect()),
     ]
 }
 
@@ -242,7 +228,7 @@ pub(super) fn millis(span: Duration) -> i64 {
 fn keep(outcome: &Outcome) -> i64 {
     match outcome {
         Outcome::Rejected(_, keep) => millis(*keep),
-        Outcome::Done(_) | Outcome::Released(_) | Outcome::InDoubt(_) => 0,
+        Outcome::Done(_) | Outcome::Released(_) | Outcome::InDoubt(_) | Outcome::Resumable(_) => 0,
     }
 }
 

@@ -19,9 +19,11 @@ macro_rules! asked {
     () => {
         concat!(
             "(?2 is null or k.op = ?2) and (?3 is null or k.scope = ?3)
-             and (?4 is null or ?4 = case when k.state = 1 and k.lease_until <= ",
+             and (?4 is null or ?4 = case when k.state in (1, 6) and k.lease_until <= ",
             now!(),
-            " then 5 else k.state end)
+            " then case when k.rerun_until <= ",
+            now!(),
+            " then 5 else 6 end else k.state end)
              and (?5 is null or k.created_at <= ",
             now!(),
             " - ?5)"

@@ -40,6 +40,7 @@ pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
             guard_until: Millis(integer(row, "guard_until")?),
             tries: integer(row, "tries")?,
             recover_at: Millis(integer(row, "recover_at")?),
+            rerun_until: Millis(integer(row, "rerun_until")?),
         },
     })
 }

@@ -11,7 +11,8 @@ macro_rules! now {
 macro_rules! columns {
     () => {
         "k.op, k.scope, k.state, k.reason, k.fence, k.attempt, k.attempts, k.epoch, k.fp_alg, k.fp,
-         k.lease_until, k.created_at, k.expires_at, k.guard_until, k.tries, k.recover_at"
+         k.lease_until, k.created_at, k.expires_at, k.guard_until, k.tries, k.recover_at,
+         k.rerun_until"
     };
 }
 
@@ -49,14 +50,14 @@ pub(super) const LOOK: &str = concat!(
 /// true; the primary key is the second line of defence.
 pub(super) const CLAIM: &str = "
     insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
-                          lease_until, created_at, expires_at, guard_until)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+                          lease_until, created_at, expires_at, guard_until, rerun_until)
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
     on conflict (kid) do update set
         scope = excluded.scope, op = excluded.op, state = excluded.state, reason = excluded.reason,
         fence = excluded.fence, attempt = excluded.attempt, attempts = excluded.attempts, epoch = excluded.epoch,
         fp_alg = excluded.fp_alg, fp = excluded.fp, lease_until = excluded.lease_until,
         created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until,
-        tries = 0, recover_at = 0";
+        rerun_until = excluded.rerun_until, tries = 0, recover_at = 0";
 
 /// A commit before FINISH is refused from here on: the reference is to a table that is always empty, and it is looked at
 /// when the transaction ends.
@@ -115,11 +116,12 @@ pub(super) const MARK: &str = "update idem_meta set schema = ?1 where id = 1";
 /// What is in doubt, by operation. Reads the index of open records only. With `min`, the other columns are of the row that
 /// has it.
 pub(super) const DOUBTS: &str = concat!(
-    "select k.op, k.kid, count(*) as count, min(k.lease_until) as since, ",
+    "select k.op, k.kid, count(*) as count,
+            min(case when k.state = 5 then k.lease_until else max(k.lease_until, k.rerun_until) end) as since, ",
     now!(),
     " as now
        from idem_key k
-      where k.state in (1, 5, 6) and (k.state = 5 or k.state = 1 and k.lease_until <= ",
+      where k.state in (1, 5, 6) and (k.state = 5 or max(k.lease_until, k.rerun_until) <= ",
     now!(),
     ")
       group by k.op order by k.op"

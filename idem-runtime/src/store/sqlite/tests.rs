@@ -81,7 +81,7 @@ impl Clock for Shifted {
     async fn pass(&self, by: Duration) {
         const SHIFT: &str = "update idem_key set lease_until = lease_until - ?1, created_at = created_at - ?1,
                                                  expires_at = expires_at - ?1, guard_until = guard_until - ?1,
-                                                 recover_at = recover_at - ?1";
+                                                 recover_at = recover_at - ?1, rerun_until = rerun_until - ?1";
         let mut raw = SqliteConnectOptions::new().filename(&self.0).connect().await.unwrap();
         let by = i64::try_from(by.as_millis()).unwrap();
         for shift in [SHIFT, "update idem_meta set purged_at = purged_at - ?1"] {

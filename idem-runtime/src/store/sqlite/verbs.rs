@@ -80,6 +80,7 @@ async fn take(transaction: &mut SqliteConnection, claim: &Claim, row: &Row) -> R
         .bind(row.created_at.0)
         .bind(row.expires_at.0)
         .bind(row.guard_until.0)
+        .bind(row.rerun_until.0)
         .execute(transaction)
         .await
         .map_err(failed)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, run, survey},
+    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey},
     state::{Reason, State},
 };
 
@@ -82,14 +82,15 @@ async fn meet(stage: &dyn Stage, first: Act, second: Act, commit: bool) -> (Opti
 
 /// A run whose lease was over at once, and a claim that may take over.
 async fn silent(stage: &dyn Stage, key: &str) -> (Claim, Claim) {
-    let owner = Claim { lease: Duration::ZERO, ..claim(key) };
+    let owner = Claim { lease: Duration::ZERO, ..rerunnable(key) };
     own(stage.store(), &owner).await;
-    (owner, Claim { rerun: true, ..claim(key) })
+    (owner, rerunnable(key))
 }
 
 /// A run whose lease is over, and that has been looked at.
 async fn lost(stage: &dyn Stage, key: &str) -> Claim {
-    let (owner, _) = silent(stage, key).await;
+    let owner = Claim { lease: Duration::ZERO, ..claim(key) };
+    own(stage.store(), &owner).await;
     stage.pass(Duration::from_secs(3)).await;
     survey(stage.store()).await;
     owner

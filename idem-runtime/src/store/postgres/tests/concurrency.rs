@@ -9,7 +9,7 @@ use std::{
 
 use super::*;
 use crate::{
-    conformance::steps::{LEASE, claim, find, finish, found, own, record, reply, resolve, retry},
+    conformance::steps::{LEASE, claim, find, finish, found, own, record, reply, rerunnable, resolve, retry},
     state::{Reason, State},
     store::{Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store, StoreErrorKind},
 };
@@ -126,10 +126,10 @@ async fn scenario_94_shuffled_batches_do_not_wait_in_a_circle() {
 async fn a_slice_may_differ_in_rerun() {
     let place = Place::new();
     let store = place.migrated().await;
-    let (lost, held) = (claim("rerun"), claim("held"));
+    let (lost, held) = (rerunnable("rerun"), claim("held"));
     store.claim(&[lost, held]).await.unwrap();
     place.pass(LEASE).await;
-    let claims = [claim("held"), Claim { rerun: true, ..claim("rerun") }, claim("new")];
+    let claims = [claim("held"), rerunnable("rerun"), claim("new")];
     found!(
         store.claim(&claims).await.unwrap().as_slice(),
         [Claimed::Found(Found::InDoubt(Reason::LeaseExpired)), Claimed::Owner(_), Claimed::Owner(_)]

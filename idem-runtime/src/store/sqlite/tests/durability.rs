@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    conformance::steps::{LEASE, claim, find, finish, found, own, payload, record, reply, resolve, retry, run},
+    conformance::steps::{LEASE, claim, find, finish, found, own, record, reply, resolve, retry, run},
     state::Reason,
-    store::{Claim, Claimed, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store},
+    store::{Claimed, Finished, Found, Outcome, Renewal, Renewed, Resolution, Store},
 };
 
 #[tokio::test]
@@ -53,18 +53,6 @@ async fn scenario_104_a_state_of_a_newer_version_is_never_absent() {
     assert_eq!((record.state.code(), record.reason), (42, Some(Reason::Unknown(77))));
     assert!(!resolve(&store, "a", record.fence, Resolution::Release).await);
     assert_eq!(place.number("select state from idem_key").await, 42);
-}
-
-#[tokio::test]
-async fn a_resumable_record_goes_on_in_its_epoch() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    run(&store, "a", Outcome::InDoubt(Reason::Status)).await;
-    place.execute("update idem_key set state = 6").await;
-    let other = Claim { fingerprint: payload(2), ..claim("a") };
-    found!(store.claim(&[other]).await.unwrap().as_slice(), [Claimed::Found(Found::Mismatch)]);
-    let owned = own(&store, &claim("a")).await;
-    assert!(owned.attempts == 2 && owned.continues());
 }
 
 #[tokio::test]

@@ -111,6 +111,16 @@ pub(super) enum Fault {
     NotesNoPurge,
     TrustsTheClock,
     CountsTheDoubtfulAsDue,
+    RunsAgainForAnybody,
+    /// Also one that began without.
+    GivesAnyRecordAWindow,
+    BeginsAnewWhatGoesOn,
+    CountsTheWindowFromTheLastRun,
+    ReleasesInAnyRun,
+    /// What it says of itself, for the runs before it.
+    BelievesTheLastRun,
+    RecoversWhatWaits,
+    PurgesWhatWaits,
     StripsNothing,
     StripsWhatIsDue,
     StripsTheRecord,

@@ -38,6 +38,7 @@ impl Faulty {
             }
             Fault::PurgesWithoutGrace => self.over(State::Done),
             Fault::PurgesRuns => self.over(State::InFlight),
+            Fault::PurgesWhatWaits => self.over(State::Resumable),
             Fault::PurgesDoubts => self.over(State::InDoubt),
             Fault::ChecksThenPurges => {
                 let over = self.those(Row::is_over);

@@ -27,6 +27,9 @@ impl Faulty {
                     });
                 }
             }
+            Fault::RecoversWhatWaits => self.locked(|held, _| {
+                held.records.values_mut().for_each(|kept| kept.row.rerun_until = Millis::default());
+            }),
             Fault::RecoversRuns => self.locked(|held, _| {
                 for kept in held.records.values_mut().filter(|kept| kept.row.state == State::InFlight) {
                     (kept.row.state, kept.row.reason) = (State::InDoubt, Some(Reason::LeaseExpired));

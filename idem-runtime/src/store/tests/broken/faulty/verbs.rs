@@ -11,6 +11,7 @@ impl Faulty {
         let mut claim = claim.clone();
         let look = |asker| self.locked(|held, now| held.look(&claim.peek(), asker, now));
         let take = || self.locked(|held, now| held.take(&claim, now));
+        let stands = |state| self.row(claim.record).is_some_and(|row| row.state == state);
         match (self.fault, look(Some(&claim))) {
             (Fault::ChecksThenTakes, None) => {
                 yield_now().await;
@@ -18,6 +19,17 @@ impl Faulty {
             }
             (Fault::OverwritesTheLive, Some(Claimed::Found(Found::InFlight { .. })))
             | (Fault::RunsDoubtsAgain, Some(Claimed::Found(Found::InDoubt(_)))) => return take(),
+            (Fault::OverwritesTheSilent, Some(Claimed::Found(Found::InDoubt(_)))) if stands(State::InFlight) => {
+                return take();
+            }
+            (Fault::RunsAgainForAnybody, Some(Claimed::Found(Found::InDoubt(_)))) if stands(State::Resumable) => {
+                return take();
+            }
+            (Fault::GivesAnyRecordAWindow, _) if !claim.rerun.is_zero() => {
+                self.change(claim.record, |row| {
+                    row.rerun_until = row.rerun_until.max(row.lease_until.plus(claim.rerun))
+                });
+            }
             (Fault::ShutsOwnersOut, Some(_)) => {
                 if let Some(found) = look(None) {
                     return found;
@@ -26,7 +38,6 @@ impl Faulty {
             (Fault::PurgesTheLive, _) => {
                 self.locked(|held, now| held.records.retain(|_, kept| kept.row.expires_at > now));
             }
-            (Fault::OverwritesTheSilent, _) => claim.rerun = true,
             (Fault::ComparesDigestsOnly, _) => claim.fingerprint = self.same_algorithm(claim.peek()),
             (Fault::ComparesNoScope, _) => claim.fingerprint = self.without_scope(claim.peek()),
             (Fault::ComparesNoFingerprint, _) => claim.fingerprint = self.any_payload(claim.peek()).fingerprint,
@@ -40,6 +51,14 @@ impl Faulty {
         }
         if let (Fault::KeepsCountingTries, Some(tries)) = (self.fault, tries) {
             self.change(claim.record, |row| row.tries = tries);
+        }
+        if let (Fault::BeginsAnewWhatGoesOn, Claimed::Owner(owned)) = (self.fault, &claimed) {
+            self.change(claim.record, |row| row.epoch = row.fence);
+            return Claimed::Owner(Owned { epoch: owned.fence, ..*owned });
+        }
+        if let (Fault::CountsTheWindowFromTheLastRun, Claimed::Owner(_)) = (self.fault, &claimed) {
+            let until = self.locked(|_, now| now.plus(claim.rerun));
+            self.change(claim.record, |row| row.rerun_until = row.rerun_until.max(until));
         }
         if let (Fault::CountsFencesPerRecord, Claimed::Owner(owned)) = (self.fault, &claimed) {
             let fence = Fence(owned.attempts.into());
@@ -69,6 +88,9 @@ impl Faulty {
                     return self.locked(|_, now| Finished::Stored { ttl_left: row.ttl_left(now) });
                 }
             }
+            (Fault::ReleasesInAnyRun, Outcome::Released(_) | Outcome::Rejected(..)) => {
+                self.change(finish.record, |row| row.epoch = row.fence);
+            }
             (Fault::FinishesUnfenced, _) => finish.attempt = self.anybodys(finish.record, finish.attempt),
             (Fault::LetsOwnersChangeTheirAnswer, _) => self.change(finish.record, |row| {
                 if row.attempt == finish.attempt {
@@ -89,7 +111,7 @@ impl Faulty {
     fn refuses(&self, row: &Row, finish: &Finish) -> bool {
         match self.fault {
             Fault::TakesNoEndTwice => row.state == finish.outcome.state(),
-            Fault::EndsOnlyWhatIsInFlight => row.state == State::InDoubt,
+            Fault::EndsOnlyWhatIsInFlight => matches!(row.state, State::InDoubt | State::Resumable),
             Fault::ComparesTheLease => self.locked(|_, now| row.state == State::InFlight && row.lease_until <= now),
             _ => false,
         }
@@ -158,6 +180,7 @@ impl Faulty {
                     (row.state, row.reason) = (State::InDoubt, Some(Reason::Status));
                 }
             }),
+            (Fault::BelievesTheLastRun, _) => self.change(resolve.record, |row| row.rerun_until = Millis::default()),
             (Fault::IgnoresTheQuarantine, _) => resolve.quarantine = Duration::ZERO,
             (Fault::TakesVoidForRelease, _) if matches!(resolve.to, Resolution::Void) => {
                 resolve.to = Resolution::Release;
