@@ -11,6 +11,7 @@ pub mod races;
 pub mod recoveries;
 pub mod reruns;
 pub(crate) mod steps;
+pub mod transactions;
 pub mod windows;
 
 use std::{
@@ -25,8 +26,9 @@ use crate::{
     key::{Key, RecordId, Scope},
     state::{Reason, State},
     store::{
-        Attempt, Audit, Claim, Claimed, Doubts, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Purge,
-        Purged, Record, Renewal, Renewed, Resolution, Resolve, Store, StoredResponse, Strip, Stripped,
+        Attempt, Audit, Begin, Begun, Claim, Claimed, Commit, Doubts, Fence, Finish, Finished, Found, Link, Outcome,
+        Owned, Peek, Purge, Purged, Record, Renewal, Renewed, Resolution, Resolve, Store, StoreErrorKind,
+        StoredResponse, Strip, Stripped,
     },
 };
 
@@ -45,7 +47,9 @@ pub trait Clock: Send + Sync {
 /// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
 /// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
-/// runtime.
+/// runtime. `store_conformance!(bodies new_store_with_body)` adds those in
+/// [`transactions`](crate::conformance::transactions), for a store that has them; its constructor gives
+/// `(guard, store, body)`, the last a [`Body`](crate::conformance::transactions::Body).
 ///
 /// The crate that calls it needs `tokio` with the features `macros` and `rt-multi-thread`: the
 /// [`races`](crate::conformance::races) run on several threads.
@@ -64,6 +68,9 @@ pub trait Clock: Send + Sync {
 macro_rules! store_conformance {
     (timed $fresh:path) => {
         $crate::__store_cases! { timed $crate::__store_test, $fresh }
+    };
+    (bodies $fresh:path) => {
+        $crate::__store_cases! { bodies $crate::__store_test, $fresh }
     };
     ($fresh:path) => {
         $crate::__store_cases! { plain $crate::__store_test, $fresh }
@@ -86,6 +93,7 @@ macro_rules! __store_cases {
             peek_finds_what_a_claim_would
             peek_takes_nothing
             peek_without_a_payload_finds_any
+            a_store_has_the_transactions_that_it_says
         }
         $each! { plain $with, finishes:
             done_is_replayed_byte_for_byte
@@ -180,6 +188,24 @@ macro_rules! __store_cases {
             a_purge_after_too_long_removes_nothing
         }
     };
+    (bodies $each:path, $with:path) => {
+        $each! { bodies $with, transactions:
+            nothing_is_seen_before_its_commit
+            an_outcome_without_an_answer_undoes_all
+            what_is_dropped_leaves_nothing
+            a_second_attempt_meanwhile_does_not_run
+            one_of_many_transactions_runs
+            a_transaction_is_refused_as_a_claim_is
+            a_released_key_starts_afresh_in_a_transaction
+            links_are_committed_with_the_outcome
+            an_answer_is_kept_without_its_rows
+            a_commit_of_the_bodys_own_is_refused
+            a_rollback_of_the_bodys_own_loses_the_claim
+            a_commit_by_another_attempt_keeps_nothing
+            a_session_that_is_gone_has_committed_nothing
+            without_a_claim_the_rows_alone_are_kept_or_undone
+        }
+    };
 }
 
 /// A test per case.
@@ -205,6 +231,13 @@ macro_rules! __store_test {
         async fn $case() {
             let (_guard, store, clock) = $fresh().await;
             $crate::conformance::$group::$case(&store, &clock).await;
+        }
+    )*};
+    (bodies $fresh:path, $group:ident: $($case:ident)*) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let (_guard, store, body) = $fresh().await;
+            $crate::conformance::$group::$case(&store, &body).await;
         }
     )*};
 }

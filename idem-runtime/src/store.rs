@@ -180,10 +180,11 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a transaction, and claims in it: claim, the body's rows and the outcome become one commit.
     ///
     /// *Atomicity:* as `claim`, but the claim is seen by nobody until `commit`. Another attempt at the record meanwhile is
-    /// told [`Found::InFlight`], or waits. Whatever ends the transaction otherwise, also a COMMIT of the body's own, leaves
+    /// told [`Found::InFlight`], or where the transaction is [`exclusive`](Transactions::exclusive) waits. Whatever ends the transaction otherwise, also a COMMIT of the body's own, leaves
     /// nothing of the claim.
     ///
-    /// *Errors:* nothing happened, or is undone.
+    /// *Errors:* nothing happened, or is undone. By itself, a store has no transactions, and this fails as
+    /// [`StoreErrorKind::Setup`].
     ///
     /// *Cancel safety:* whatever was opened is undone and closed.
     async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {

@@ -159,3 +159,18 @@ pub async fn peek_without_a_payload_finds_any(store: &dyn Store) {
     found!(in_doubt, Some(Found::InDoubt(Reason::Panic)));
     found!((released, absent), (None, None));
 }
+
+/// A store has transactions or says that it has none; catches one whose word and deed differ. What they must hold is in
+/// [`transactions`].
+pub async fn a_store_has_the_transactions_that_it_says(store: &dyn Store) {
+    let begin = Begin { claim: Some(claim("a")), limit: LEASE, savepoint: false };
+    match (store.transactions(), store.begin(&begin).await) {
+        (Some(_), Ok(Begun::Open(..))) => {}
+        (None, Err(error)) => assert_eq!(error.kind, StoreErrorKind::Setup, "{error:?}"),
+        (says, does) => panic!("it says {says:?}, and answers {does:?}"),
+    }
+    assert!(store.find(record("a")).await.unwrap().is_none());
+    let nothing = Commit { finish: None, keeps_rows: true, links: Vec::new() };
+    let error = store.commit(Box::new(()), &nothing).await.unwrap_err(); // another store's
+    assert_eq!(error.kind, StoreErrorKind::Setup, "{error:?}");
+}

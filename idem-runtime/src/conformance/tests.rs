@@ -12,6 +12,7 @@ fn every_case_is_in_the_list() {
         ("races", include_str!("races.rs")),
         ("recoveries", include_str!("recoveries.rs")),
         ("reruns", include_str!("reruns.rs")),
+        ("transactions", include_str!("transactions.rs")),
         ("windows", include_str!("windows.rs")),
     ] {
         let from = list.find(&format!("$with, {group}:")).unwrap();

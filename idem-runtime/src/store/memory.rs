@@ -45,6 +45,7 @@ pub(super) struct Held {
     audit: Vec<(RecordId, Fence, State, State, Audit)>,
 }
 
+#[derive(Clone)]
 pub(super) struct Kept {
     pub(super) row: Row,
     op: &'static str,

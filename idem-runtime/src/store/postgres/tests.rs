@@ -10,6 +10,7 @@ mod scale;
 mod schema;
 mod server;
 mod survey;
+mod transactions;
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 
 use self::{
     faulty::{Fault, Faulty},
-    found::FOUND_BY,
+    found::{FOUND_BY, transactions},
 };
 use super::*;
 
@@ -33,13 +33,23 @@ macro_rules! listed {
             crate::conformance::$group::$case(&store, &Paused).await;
         })));
     )*};
+    (bodies $cases:path, $group:ident: $($case:ident)*) => {$(
+        $cases.push((stringify!($case), |store| Box::pin(async move {
+            crate::conformance::$group::$case(&store, &store.body()).await;
+        })));
+    )*};
 }
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     crate::__store_cases! { plain listed, cases }
     crate::__store_cases! { timed listed, cases }
+    crate::__store_cases! { bodies listed, cases }
     cases
+}
+
+fn found_by() -> impl Iterator<Item = &'static (Fault, &'static [&'static str])> {
+    FOUND_BY.iter().chain(transactions::FOUND_BY)
 }
 
 /// The cases that fail on a store with this fault. One thread and tokio's own clock: the tasks of a race take turns at
@@ -55,7 +65,7 @@ fn failed(fault: Fault) -> BTreeSet<&'static str> {
 
 #[test]
 fn each_fault_is_found_by_the_cases_that_name_it() {
-    let wrong = FOUND_BY.iter().filter_map(|(fault, by)| {
+    let wrong = found_by().filter_map(|(fault, by)| {
         let (failed, by) = (failed(*fault), by.iter().copied().collect::<BTreeSet<_>>());
         (failed != by).then(|| format!("{fault:?}: failed {failed:?}, expected {by:?}"))
     });
@@ -65,7 +75,7 @@ fn each_fault_is_found_by_the_cases_that_name_it() {
 /// A store that forgets fails whatever asks it twice, so that one alone is no evidence.
 #[test]
 fn each_case_finds_a_fault() {
-    let telling = FOUND_BY.iter().filter(|(fault, _)| *fault != Fault::ForgetsAnswers);
+    let telling = found_by().filter(|(fault, _)| *fault != Fault::ForgetsAnswers);
     let finds: BTreeSet<_> = telling.flat_map(|(_, by)| by.iter().copied()).collect();
     let idle: Vec<_> = cases().into_iter().map(|(name, _)| name).filter(|name| !finds.contains(name)).collect();
     assert!(idle.is_empty(), "cases that no fault fails prove nothing: {idle:?}");

@@ -3,6 +3,7 @@
 mod list;
 mod purge;
 mod recover;
+pub(super) mod transaction;
 mod verbs;
 
 use super::{
@@ -127,17 +128,36 @@ pub(super) enum Fault {
     /// Begins anew with every slice.
     ForgetsTheMark,
     StripsFromTheBeginning,
+    SaysThatItHasNoTransactions,
+    ShowsWhatItBegins,
+    CommitsWhateverItIsGiven,
+    KeepsTheDroppedClaim,
+    /// A connection, with what was written on it.
+    GivesTheDroppedBack,
+    BeginsUnseen,
+    BeginsWhateverIsThere,
+    CountsTransactionsFromOne,
+    ForgetsLinksOfCommits,
+    /// Also of what is undone.
+    LinksBeforeTheOutcome,
+    KeepsRowsWithAnyAnswer,
+    LetsBodiesCommit,
+    AnswersAfterARollback,
+    CommitsUnfenced,
+    TakesSilenceForYes,
+    KeepsNothingWithoutAClaim,
 }
 
 /// See [`Fault`].
 pub(super) struct Faulty {
     store: MemoryStore,
     fault: Fault,
+    bodies: transaction::Shared,
 }
 
 impl Faulty {
     pub(super) fn new(fault: Fault) -> Self {
-        Self { store: MemoryStore::volatile(), fault }
+        Self { store: MemoryStore::volatile(), fault, bodies: transaction::Shared::default() }
     }
 
     fn locked<T>(&self, verb: impl FnOnce(&mut Held, Millis) -> T) -> T {
@@ -304,6 +324,16 @@ impl Store for Faulty {
     }
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         Ok(self.strip_some(strip))
+    }
+    fn transactions(&self) -> Option<Transactions> {
+        let has_none = self.fault == Fault::SaysThatItHasNoTransactions;
+        (!has_none).then_some(Transactions { database: "memory", exclusive: false })
+    }
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        Ok(self.begin_one(begin).await)
+    }
+    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
+        self.commit_one(transaction, commit).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
