@@ -208,6 +208,12 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
     async fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// As [`check`](Self::check), for the connections that bodies write on, where those are others. Called once, at start,
+    /// if an operation takes a transaction.
+    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait::async_trait]
@@ -268,6 +274,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         (**self).check().await
+    }
+    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
+        (**self).check_transactions().await
     }
 }
 

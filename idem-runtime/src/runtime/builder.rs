@@ -16,7 +16,7 @@ use crate::{
     operation::{ClientErrors, Database, InFlight, Operation, registered},
     operations::OperationInfo,
     recovery::Hook,
-    store::{Chain, Store},
+    store::{Chain, Store, StoreError},
 };
 
 /// The longest replay window, and with it the longest duration anywhere.
@@ -226,12 +226,21 @@ impl Builder {
     /// Every fault of configuration, annotations and store at once, each with what to do.
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let mut faults = self.faults();
-        match tokio::time::timeout(self.config.store_timeout.max(MIN_LEASE), self.store.check()).await {
+        match tokio::time::timeout(self.config.store_timeout.max(MIN_LEASE), self.store_faults()).await {
             Ok(Ok(found)) => faults.extend(found.into_iter().map(Fault)),
             Ok(Err(error)) => faults.push(Fault(format!("the store cannot be used: {}", Chain(&error)))),
             Err(_) => faults.push(Fault("the store does not answer".to_owned())),
         }
         if faults.is_empty() { Ok(Runtime::start(self.store, self.config)) } else { Err(BuildError { faults }) }
+    }
+
+    async fn store_faults(&self) -> Result<Vec<String>, StoreError> {
+        let mut found = self.store.check().await?;
+        if self.store.transactions().is_some() && self.config.served().any(|operation| operation.transaction.is_some())
+        {
+            found.extend(self.store.check_transactions().await?);
+        }
+        Ok(found)
     }
 
     fn faults(&self) -> Vec<Fault> {

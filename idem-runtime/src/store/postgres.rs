@@ -46,7 +46,8 @@ use crate::key::RecordId;
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`. All else goes
-/// over its own, so that bodies never keep a completion waiting, however many run.
+/// over its own, so that bodies never keep a completion waiting, however many run. What you do to that pool's sessions, such
+/// as making them read-only, is looked at by [`check_transactions`](Store::check_transactions).
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::PgPool) -> Result<(), idem_runtime::store::StoreError> {
@@ -240,6 +241,10 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         schema::check(self.verbs()).await
+    }
+
+    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
+        transaction::check(self.verbs(), self.pool.clone()).await
     }
 }
 

@@ -216,4 +216,7 @@ impl Store for Faulty {
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await
     }
+    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check_transactions().await
+    }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use idem_runtime::PostgresStore;
+use idem_runtime::{PostgresStore, Runtime};
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 
@@ -31,4 +31,23 @@ async fn case_25_more_bodies_than_connections_come_one_after_the_other() {
     }
     assert_eq!((shop.orders().await, shop.records().await), (4, 4));
     assert_eq!(pool.size(), 1);
+}
+
+/// What the program does to the sessions of its own pool, no other connection shows.
+#[tokio::test]
+async fn clause_16_a_pool_that_cannot_keep_what_bodies_write_is_a_fault() {
+    let server = Server::start(&[]);
+    let place = Place::on(&server, None);
+    let pool = PgPoolOptions::new().after_connect(|connection, _| {
+        Box::pin(async move { sqlx::raw_sql("set synchronous_commit = off").execute(connection).await.map(drop) })
+    });
+    let store = PostgresStore::new(&pool.connect_lazy(place.url()).unwrap());
+    store.migrate().await.unwrap();
+    let _mounted = router(Backend::Postgres);
+    let built = async |op: &'static str| {
+        Runtime::builder(store.clone()).namespace("shop").serve_only(move |served| served == op).build().await
+    };
+    let told = built("tx.order").await.unwrap_err().to_string();
+    assert!(told.contains("of the pool") && told.contains("synchronous_commit is off"), "{told}");
+    assert!(built("none").await.is_ok(), "nobody uses that pool");
 }

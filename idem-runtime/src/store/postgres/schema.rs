@@ -1,6 +1,9 @@
 //! The tables: bringing them up to date, and seeing whether they are.
 
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _, postgres::PgConnectOptions};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _,
+    postgres::{PgConnectOptions, PgRow},
+};
 
 use super::{
     error::{corrupt, failed, setup},
@@ -85,15 +88,33 @@ pub(super) async fn check(verbs: &Verbs) -> Result<Vec<String>, StoreError> {
     if server < OLDEST {
         faults.push(format!("the server is PostgreSQL {server}; use {OLDEST} or newer"));
     }
+    if !column::<bool>(row, "fsync")? {
+        faults.push(String::from(
+            "fsync is off, so a power cut can destroy the whole database; set `fsync = on` in postgresql.conf",
+        ));
+    }
+    faults.extend(weaknesses(row)?);
+    let version = if column(row, "migrated")? {
+        let rows = verbs.connections.rows(&verbs.statements.schema, &[]).await?;
+        number(column(rows.first().ok_or_else(|| corrupt("`idem_meta` is empty"))?, "schema")?)?
+    } else {
+        0
+    };
+    if version < MIGRATIONS.len() {
+        faults.push(String::from("the tables are missing or out of date; call `store.migrate().await?` first"));
+    } else if version > MIGRATIONS.len() {
+        faults.push(newer(version));
+    }
+    Ok(faults)
+}
+
+/// What is wrong with a session.
+pub(super) fn weaknesses(row: &PgRow) -> Result<Vec<String>, StoreError> {
+    let mut faults = Vec::new();
     if column::<String>(row, "synchronous_commit")? == "off" {
         faults.push(String::from(
             "synchronous_commit is off, so a crash can undo an answer that was given; set it to `on` for this role, \
              database or connection",
-        ));
-    }
-    if !column::<bool>(row, "fsync")? {
-        faults.push(String::from(
-            "fsync is off, so a power cut can destroy the whole database; set `fsync = on` in postgresql.conf",
         ));
     }
     if column(row, "standby")? {
@@ -107,16 +128,11 @@ pub(super) async fn check(verbs: &Verbs) -> Result<Vec<String>, StoreError> {
              connection",
         ));
     }
-    let version = if column(row, "migrated")? {
-        let rows = verbs.connections.rows(&verbs.statements.schema, &[]).await?;
-        number(column(rows.first().ok_or_else(|| corrupt("`idem_meta` is empty"))?, "schema")?)?
-    } else {
-        0
-    };
-    if version < MIGRATIONS.len() {
-        faults.push(String::from("the tables are missing or out of date; call `store.migrate().await?` first"));
-    } else if version > MIGRATIONS.len() {
-        faults.push(newer(version));
+    if column(row, "unchecked")? {
+        faults.push(String::from(
+            "session_replication_role is `replica`, so no constraint is checked, and a body could commit its transaction \
+             without its outcome; leave it at `origin`",
+        ));
     }
     Ok(faults)
 }

@@ -318,11 +318,12 @@ audited as (
 )
 select exists (select 1 from moved) as resolved";
 
-/// What `check` looks at, as our own connections see it.
+/// What `check` looks at, as our own connections see it, and those of the user's pool.
 const SETTINGS: &str = "
 select current_setting('server_version_num')::int4 as server, current_setting('synchronous_commit') as synchronous_commit,
        current_setting('fsync')::bool as fsync, pg_is_in_recovery() as standby,
-       current_setting('transaction_read_only')::bool as read_only, to_regclass('{schema}.idem_meta') is not null as migrated";
+       current_setting('transaction_read_only')::bool as read_only,
+       current_setting('session_replication_role') = 'replica' as unchecked, to_regclass('{schema}.idem_meta') is not null as migrated";
 
 /// The last migration that ran.
 const SCHEMA: &str = "select schema from {schema}.idem_meta where id = 1";

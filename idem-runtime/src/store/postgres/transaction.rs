@@ -9,6 +9,7 @@ use super::{
     argument::{self, Arg},
     connect::Protocol,
     error::{self, failed, setup},
+    schema,
     sql::Statement,
     verbs::{self, ASKS, Verbs},
 };
@@ -54,6 +55,17 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
         sqlx::raw_sql(SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
     }
     Ok(Begun::Open(owned, Box::new(open)))
+}
+
+/// What is wrong with the sessions of the user's pool: the program may set up each as it likes. Their isolation does not
+/// matter, for a transaction here says its own.
+pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed)?;
+    let row = sqlx::raw_sql(verbs.statements.settings.sql()).fetch_one(&mut *connection).await.map_err(failed)?;
+    let faults = schema::weaknesses(&row)?.into_iter();
+    Ok(faults
+        .map(|fault| format!("of the pool that the store was made with, for bodies with a `Tx`: {fault}"))
+        .collect())
 }
 
 /// Each ask is a statement with a snapshot of its own; the lock, once it is ours, stays ours.

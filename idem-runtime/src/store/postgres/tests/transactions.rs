@@ -1,11 +1,11 @@
 //! Bodies that write into the database of the records, over the user's pool.
 
-use sqlx::Postgres;
+use sqlx::{Postgres, postgres::PgPoolOptions};
 
 use super::*;
 use crate::{
-    conformance::transactions::Body,
-    store::{OpenTransaction, open::Open},
+    conformance::{steps::claim, transactions::Body},
+    store::{Begin, Begun, OpenTransaction, Store, open::Open},
 };
 
 mod prepared {
@@ -60,4 +60,34 @@ impl Body for Place {
         let cut = sqlx::query_scalar("select pg_terminate_backend($1, 5000)").bind(pid);
         cut.fetch_one(&mut self.raw().await).await.unwrap()
     }
+}
+
+/// The store's own connections are made by the pool's options, but are not set up by the program.
+#[tokio::test]
+async fn check_looks_at_the_sessions_that_bodies_get() {
+    let place = place().await;
+    for (set, word) in [
+        ("set synchronous_commit = off", "synchronous_commit"),
+        ("set default_transaction_read_only = on", "default_transaction_read_only"),
+        ("set session_replication_role = replica", "session_replication_role"),
+    ] {
+        let set_up = PgPoolOptions::new().after_connect(move |connection, _| {
+            Box::pin(async move { sqlx::raw_sql(set).execute(connection).await.map(drop) })
+        });
+        let store = PostgresStore::new(&set_up.connect_lazy_with(place.options.clone()));
+        let store = store.with_schema(&place.schema).unwrap();
+        assert_eq!(store.check().await.unwrap(), [""; 0]);
+        let faults = store.check_transactions().await.unwrap();
+        assert!(faults.len() == 1 && faults[0].contains("of the pool") && faults[0].contains(word), "{faults:?}");
+    }
+    assert_eq!(place.store().check_transactions().await.unwrap(), [""; 0]);
+    let isolated = place.options.clone().options([("default_transaction_isolation", "serializable")]);
+    let store = place.store_with(isolated);
+    assert_eq!(store.check_transactions().await.unwrap(), [""; 0]);
+    let claim = claim("a");
+    let begin = Begin { claim: Some(claim), limit: Duration::from_secs(5), savepoint: false };
+    let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else { panic!("nobody was there") };
+    let open = transaction.downcast_mut::<Open<Postgres>>().unwrap();
+    let level: String = sqlx::query_scalar("show transaction_isolation").fetch_one(&mut **open).await.unwrap();
+    assert_eq!(level, "read committed");
 }
