@@ -147,6 +147,7 @@ macro_rules! __store_cases {
             what_is_in_doubt_never_expires
             an_answer_that_comes_late_is_not_run_again_by_the_next_retry
             a_zombie_of_a_released_run_is_shut_out
+            a_settled_doubt_guards_its_quarantine
             a_voided_key_does_not_answer_from_an_earlier_epoch
             a_renewed_lease_ends_later
             doubts_are_counted_by_operation

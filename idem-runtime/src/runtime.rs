@@ -133,7 +133,8 @@ impl Runtime {
     /// is changed. Every retry gets what is settled here, and the first run, should it still be alive, cannot
     /// overwrite it. [`Resolution::Release`] lets the next retry run; it is refused while the first run could
     /// still act: until the body has ended by its own report, or its lease ended longer ago than `quarantine`
-    /// (and than the operation's `timeout`).
+    /// (and than the operation's `timeout`). Until then a record that is settled otherwise is not run again either, also
+    /// where its windows are shorter: a retry gets the answer, then 410 `idempotency-result-expired`.
     ///
     /// In a program that does not contain the operation (an operator's tool), its `timeout` and its kind are not known:
     /// give that program a `quarantine` at least as long, and complete a handler's record with

@@ -112,6 +112,8 @@ pub trait Store: Send + Sync + 'static {
     /// *Atomicity:* compare-and-set on the fence; the old attempt is fenced off; state, answer and audit entry
     /// appear together.
     ///
+    /// What becomes `Done` guards its key at least until the [`quarantine`](Resolve::quarantine) is over.
+    ///
     /// *Returns* `false` and changes nothing where the fence is stale or
     /// [`state::next`](crate::state::next) does not allow the move.
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError>;

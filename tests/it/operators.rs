@@ -13,6 +13,7 @@ use crate::support::{App, Plan, Probe, Shop, Tenant, Verb, eventually, handler, 
 
 handler!(charge, op = "operators.charge");
 handler!(slow, op = "operators.slow", timeout = "20m");
+handler!(short, op = "operators.short", ttl = "1m");
 
 #[idempotent(scope = "tenant", op = "operators.linked")]
 async fn linked(
@@ -35,7 +36,11 @@ async fn job(runtime: &idem_runtime::Runtime, acme: &str, id: &str) -> Result<u3
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn router() -> Router<App> {
-    Router::new().route("/charge", post(charge)).route("/slow", post(slow)).route("/linked", post(linked))
+    Router::new()
+        .route("/charge", post(charge))
+        .route("/slow", post(slow))
+        .route("/short", post(short))
+        .route("/linked", post(linked))
 }
 
 fn by() -> Audit {
@@ -203,6 +208,23 @@ async fn clause_33_a_release_waits_for_the_quarantine() {
     eventually(async || shop.probe.effects() == 2).await;
     assert_eq!(retry(&shop, "/charge", "k1").await.status(), 500);
     assert_eq!(shop.probe.effects(), 3, "the next retry runs");
+}
+
+/// However short its `ttl`.
+#[tokio::test]
+async fn clause_33_a_voided_key_does_not_run_again_beside_its_first_body() {
+    let shop = Shop::open(router()).await; // 10 min
+    let _held = shop.probe.hold().await;
+    let frozen = silent(&shop, "/short", "k1").await;
+    resolve(&shop, &frozen, Resolution::Void).await.unwrap();
+    shop.pass(MINUTE * 2).await;
+    let late = problem(retry(&shop, "/short", "k1").await).await;
+    assert_eq!((late.status, late.slug.as_str()), (410, "idempotency-result-expired"));
+    assert_eq!(shop.probe.started(), 1);
+    shop.pass(MINUTE * 9).await;
+    let retry = tokio::spawn(shop.post("/short", "k1").json(&json!({})).send());
+    eventually(async || shop.probe.started() == 2).await;
+    retry.abort();
 }
 
 #[tokio::test]

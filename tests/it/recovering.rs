@@ -139,6 +139,8 @@ async fn scenario_60_what_the_hook_finds_is_what_retries_get() {
     assert_eq!(doubt.provider_key().len(), 64);
     let shown = format!("{doubt:?}");
     assert!(!shown.contains("acme") && !shown.contains(doubt.provider_key()), "{shown}");
+    shop.pass(A_WHILE + Duration::from_secs(24 * 3600)).await;
+    assert_eq!(retry(&shop, "k").await.status(), 500, "it guards its key for as long as any answer");
 }
 
 #[tokio::test]

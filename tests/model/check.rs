@@ -223,11 +223,13 @@ fn clause_33_an_operator_closes_a_doubt_without_an_answer() {
     holds("void", config, &[Told, Lost, Late, Completed, Stripped, Purged]);
 }
 
-/// A `ttl` shorter than the quarantine: the record is closed and forgotten while the body may still act.
+/// A `ttl` shorter than the quarantine: a doubt that is closed is not forgotten before its body may act no more.
 #[test]
 fn clause_33_a_window_shorter_than_a_bodys_life() {
-    let config = Config { settler: Some(Operator(Void)), windows_outlast_bodies: false, windows: 1, ..FEW };
-    breaks("void, short window", config, &[I1]);
+    let config = Config { settler: Some(Operator(Void)), windows_outlast_bodies: false, late: true, ..SETTLED };
+    holds("void, short window", config, &[Told, Lost, Completed, Purged]);
+    let config = Config { settled_guards: false, windows: 1, ..config };
+    breaks("void, short window, no guard", Config { client_errors: false, purge: None, ..config }, &[I1]);
 }
 
 /// What the model makes of a record is what a store makes of it.

@@ -97,6 +97,8 @@ pub struct Config {
     pub purge: Option<bool>,
     /// Windows end after what frozen bodies can live. If not, a `ttl` is shorter than the quarantine.
     pub windows_outlast_bodies: bool,
+    /// What is settled refuses until its quarantine is over, however short its windows are. Wrong if not.
+    pub settled_guards: bool,
     /// How many runs there are at most. Requests that are refused or get a replay are not counted.
     pub runs: u8,
     /// How often a lease, or a transaction's session, ends at most.
@@ -121,6 +123,7 @@ pub const A: Config = Config {
     loser_answers: false,
     purge: Some(true),
     windows_outlast_bodies: true,
+    settled_guards: true,
     runs: 4,
     expiries: 3,
     windows: 2,

@@ -1,6 +1,6 @@
 //! What time does. Each end is a step of its own, so that it may come at any moment.
 
-use idem_runtime::state::State;
+use idem_runtime::state::{Reason, State};
 
 use crate::{
     config::{Config, Mode},
@@ -52,7 +52,8 @@ impl World {
         row.guard_over = true;
         let open = matches!(row.state, State::InFlight | State::InDoubt | State::Resumable);
         let current = open.then_some(row.attempt);
-        if config.windows_outlast_bodies {
+        let settled = row.state == State::Done && row.reason == Some(Reason::Operator);
+        if config.windows_outlast_bodies || config.settled_guards && settled {
             self.runs_mut().filter(|run| Some(run.attempt) != current).for_each(|run| run.may_act = false);
         }
     }

@@ -165,6 +165,44 @@ pub async fn a_zombie_of_a_released_run_is_shut_out(store: &dyn Store, clock: &d
     found!(finish(store, &second, Outcome::Done(reply("second"))).await, Finished::Stored { .. });
 }
 
+/// A doubt that was settled guards its key for as long as its first body may act, however short its windows; catches a
+/// store that lets the next retry run beside it, and one that shortens a window.
+pub async fn a_settled_doubt_guards_its_quarantine(store: &dyn Store, clock: &dyn Clock) {
+    let short = |key| Claim { ttl: SECOND * 60, guard: SECOND * 60, ..claim(key) };
+    for key in ["voided", "completed", "silent"] {
+        own(store, &short(key)).await;
+    }
+    own(store, &claim("long")).await;
+    clock.pass(LEASE).await;
+    for (key, to) in [
+        ("voided", Resolution::Void),
+        ("completed", Resolution::Complete(reply("x"))),
+        ("long", Resolution::Complete(reply("x"))),
+    ] {
+        let seen = find(store, key).await.fence;
+        assert!(resolve(store, key, seen, to).await);
+    }
+    found!(retry(store, "completed").await, Claimed::Found(Found::Replay(_)));
+    clock.pass(SECOND * 120).await;
+    for key in ["voided", "completed"] {
+        found!(retry(store, key).await, Claimed::Found(Found::Expired));
+    }
+    clock.pass(QUARANTINE - SECOND * 125).await;
+    let seen = find(store, "silent").await.fence;
+    assert!(!resolve(store, "silent", seen, Resolution::Release).await);
+    for key in ["voided", "completed"] {
+        found!(retry(store, key).await, Claimed::Found(Found::Expired));
+    }
+    clock.pass(SECOND * 5).await;
+    for key in ["voided", "completed"] {
+        own(store, &claim(key)).await;
+    }
+    clock.pass(TTL - QUARANTINE - LEASE * 2).await;
+    found!(retry(store, "long").await, Claimed::Found(Found::Replay(_)));
+    clock.pass(LEASE * 2).await;
+    found!(retry(store, "long").await, Claimed::Found(Found::Expired));
+}
+
 /// A key in its second life never answers from its first; catches a store that leaves the old answer lying under the
 /// new run.
 pub async fn a_voided_key_does_not_answer_from_an_earlier_epoch(store: &dyn Store, clock: &dyn Clock) {

@@ -199,7 +199,7 @@ impl Recoveries {
         to: Resolution,
     ) -> Result<bool, StoreError> {
         let mut quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
-        if record.silent_for < quarantine {
+        if matches!(to, Resolution::Release) && record.silent_for < quarantine {
             // The hook looked while the first run could still act; what it did not find may have come since. Only what has
             // ended by its own report may go.
             quarantine = FOREVER;

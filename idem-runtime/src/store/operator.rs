@@ -20,7 +20,8 @@ pub struct Resolve {
     pub seen: Fence,
     /// What it becomes.
     pub to: Resolution,
-    /// How long after the end of its lease a silent body may still act.
+    /// How long after the end of its lease a silent body may still act. Until then it is not released, and what is settled
+    /// otherwise does not run again, however short its windows are.
     pub quarantine: Duration,
     /// [`Reason::Operator`] or [`Reason::Recovery`]: kept with the record.
     pub reason: Reason,

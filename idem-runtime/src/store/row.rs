@@ -164,11 +164,14 @@ impl Row {
         if self.fence != resolve.seen {
             return None;
         }
-        let quarantine_over = self.lease_until.plus(resolve.quarantine) <= now;
+        let quarantined = self.lease_until.plus(resolve.quarantine);
+        let quarantine_over = quarantined <= now;
         let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, resolve.to.event())?;
         let mut row = Self { state, reason: Some(resolve.reason), attempt: Attempt::random(), ..self.clone() };
         if state == State::Done {
             row.grant_windows(now);
+            // The first body may act until then, so the next retry must not run before, however short the windows are.
+            row.guard_until = row.guard_until.max(quarantined);
         }
         Some(row)
     }

@@ -299,8 +299,10 @@ moved as (
     attempt     = $4::uuid,
     expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
                        then {now} + (k.expires_at - k.created_at) else k.expires_at end,
-    guard_until = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
-                       then {now} + (k.guard_until - k.created_at) else k.guard_until end
+    guard_until = case when $3::int2 <> 2 then k.guard_until
+                       else greatest(k.lease_until + $5::int8 * interval '1 millisecond',
+                                     case when {now} - k.created_at >= (k.expires_at - k.created_at) / 2
+                                          then {now} + (k.guard_until - k.created_at) else k.guard_until end) end
     from cur where k.kid = cur.kid
   returning k.kid, cur.state as from_state
 ),

@@ -68,6 +68,8 @@ pub(super) enum Fault {
     ResolvesTheLive,
     ResolvesWithoutANewAttempt,
     IgnoresTheQuarantine,
+    GuardsTheWindowsOnly,
+    GuardsTheQuarantineOnly,
     TakesVoidForRelease,
     ShowsItsOwnZero,
     SortsLinks,

@@ -70,6 +70,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "what_is_in_doubt_never_expires",
             "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
             "what_was_not_run_again_is_never_purged",
+            "a_settled_doubt_guards_its_quarantine",
             "a_purge_waits_for_the_windows_and_a_minute",
             "runs_and_doubts_are_never_purged",
             "an_answer_is_dropped_when_its_record_only_refuses",
@@ -209,6 +210,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "resolve_leaves_a_live_run_alone",
             "an_operator_or_the_owner_settles_a_doubt",
             "a_zombie_of_a_released_run_is_shut_out",
+            "a_settled_doubt_guards_its_quarantine",
         ],
     ),
     (
@@ -228,6 +230,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         &[
             "resolve_releases_what_has_ended_by_its_own_report",
             "a_zombie_of_a_released_run_is_shut_out",
+            "a_settled_doubt_guards_its_quarantine",
             "a_quarantine_counts_from_the_owners_lease",
             "an_operator_settles_what_may_be_run_again",
         ],
@@ -237,10 +240,16 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         &[
             "resolve_voids",
             "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
+            "a_settled_doubt_guards_its_quarantine",
             "a_voided_key_does_not_answer_from_an_earlier_epoch",
             "an_operator_settles_what_may_be_run_again",
             "a_purged_key_is_claimed_afresh",
         ],
+    ),
+    (Fault::GuardsTheWindowsOnly, &["a_settled_doubt_guards_its_quarantine"]),
+    (
+        Fault::GuardsTheQuarantineOnly,
+        &["an_answer_that_comes_late_is_not_run_again_by_the_next_retry", "a_settled_doubt_guards_its_quarantine"],
     ),
     (Fault::ShowsItsOwnZero, &["find_shows_the_record"]),
     (Fault::SortsLinks, &["links_are_kept_once_and_in_order"]),

@@ -181,6 +181,9 @@ impl Faulty {
                 }
             }),
             (Fault::BelievesTheLastRun, _) => self.change(resolve.record, |row| row.rerun_until = Millis::default()),
+            (Fault::GuardsTheWindowsOnly, _) if !matches!(resolve.to, Resolution::Release) => {
+                resolve.quarantine = Duration::ZERO;
+            }
             (Fault::IgnoresTheQuarantine, _) => resolve.quarantine = Duration::ZERO,
             (Fault::TakesVoidForRelease, _) if matches!(resolve.to, Resolution::Void) => {
                 resolve.to = Resolution::Release;
@@ -195,8 +198,15 @@ impl Faulty {
             _ => {}
         }
         let resolved = self.keeping_the_answer(resolve.record, || self.locked(|held, now| held.resolve(&resolve, now)));
-        if let (Fault::ResolvesWithoutANewAttempt, Some(before)) = (self.fault, before) {
-            self.change(resolve.record, |row| row.attempt = before.attempt);
+        match (self.fault, before) {
+            (Fault::ResolvesWithoutANewAttempt, Some(before)) => {
+                self.change(resolve.record, |row| row.attempt = before.attempt);
+            }
+            (Fault::GuardsTheQuarantineOnly, Some(before)) if resolved => self.change(resolve.record, |row| {
+                row.guard_until = before.lease_until.plus(resolve.quarantine);
+                row.expires_at = row.expires_at.min(row.guard_until);
+            }),
+            _ => {}
         }
         resolved
     }
