@@ -177,15 +177,18 @@ async fn scenario_63_a_decision_that_rests_on_an_old_look_is_refused() {
 #[tokio::test]
 async fn clause_33_every_decision_is_written_down() {
     let shop = Shop::open(router()).await;
-    let old = doubt(&shop, "/charge", "k1").await;
-    resolve(&shop, &old, Resolution::Void).await.unwrap();
-    let row = format!(
-        "select count(*) from idem_audit a, idem_key k where a.kid = k.kid and from_state = 5 and to_state = 2
-         and who = 'alice' and why = 'asked the bank' and at - created_at < {} and a.fence = {}",
-        shop.place.span(Duration::from_secs(3600)),
-        old.fence
-    );
-    assert_eq!(shop.count(&row).await, 1);
+    let reported = doubt(&shop, "/charge", "k1").await;
+    let _held = shop.probe.hold().await;
+    for old in [reported, silent(&shop, "/charge", "k2").await] {
+        resolve(&shop, &old, Resolution::Void).await.unwrap();
+        let row = format!(
+            "select count(*) from idem_audit a, idem_key k where a.kid = k.kid and from_state = 5 and to_state = 2
+             and who = 'alice' and why = 'asked the bank' and at - created_at < {} and a.fence = {}",
+            shop.place.span(Duration::from_secs(3600)),
+            old.fence
+        );
+        assert_eq!(shop.count(&row).await, 1);
+    }
 }
 
 /// A silent body may still act, and a release would let a second one act as well.

@@ -166,7 +166,7 @@ impl Held {
         let Some(row) = resolved else { return false };
         let row = Row { fence: self.next_fence(), ..row };
         let Some(kept) = self.records.get_mut(&resolve.record) else { return false };
-        self.audit.push((resolve.record, resolve.seen, kept.row.state, row.state, resolve.by.clone()));
+        self.audit.push((resolve.record, resolve.seen, kept.row.settled_from(), row.state, resolve.by.clone()));
         kept.row = row;
         kept.response = resolve.to.response().cloned();
         true

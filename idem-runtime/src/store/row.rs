@@ -176,6 +176,11 @@ impl Row {
         Some(row)
     }
 
+    /// What a decision finds: one in flight may be settled only if its lease is over, and is in doubt.
+    pub(super) fn settled_from(&self) -> State {
+        if self.state == State::InFlight { State::InDoubt } else { self.state }
+    }
+
     /// The windows count from the claim. An answer that comes when half of its replay window is over or more gets both
     /// windows anew: else a run longer than its ttl, or a doubt that was settled late, would be run again by the next
     /// retry. All others stay as they are, so that a completion need not touch an index.

@@ -57,7 +57,7 @@ async fn scenario_43_an_operator_finds_what_was_lost_and_settles_it() {
         refused(&payments, "/payouts", "k1", &json!({"amount": 1, "currency": "EUR", "card": "tok_visa"})).await;
     assert_eq!(other.status, 422, "what was settled is bound to its payload");
     assert_eq!(disk.effects().await, 1);
-    assert_eq!(disk.count("select count(*) from idem_audit where who = 'alice' and from_state = 1").await, 1);
+    assert_eq!(disk.count("select count(*) from idem_audit where who = 'alice' and from_state = 5").await, 1);
 }
 
 #[tokio::test]

@@ -278,12 +278,13 @@ select {columns}, l.provider, l.id
  order by l.at, l.nr";
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
-/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended; by the only one, if it
-/// was not run again. A voided one
+/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended; by the only one,
+/// if it was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in
+/// doubt. A voided one
 /// (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
 const RESOLVE: &str = "
 with cur as materialized (
-  select k.kid, k.state from {schema}.idem_key k
+  select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
      and case when $3::int2 = 4
               then k.state in (5, 6) and k.reason in (2, 3, 4, 5, 7) and (k.fence = k.epoch or k.rerun_until <= 'epoch')

@@ -222,7 +222,7 @@ pub(super) async fn resolve(
         .bind(now.0)
         .bind(kid)
         .bind(resolve.seen.0)
-        .bind(before.state.code())
+        .bind(before.settled_from().code())
         .bind(row.state.code())
         .bind(&resolve.by.who)
         .bind(&resolve.by.why)
