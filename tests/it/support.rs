@@ -6,6 +6,7 @@ mod logs;
 mod meters;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod raw;
 #[path = "../../idem-runtime/src/store/postgres/tests/server.rs"]
 #[allow(dead_code, reason = "the store's own tests need more of it, and less")]
@@ -34,6 +35,8 @@ pub(crate) use faulty::{Fault, Faulty, Verb};
 pub(crate) use logs::Logs;
 pub(crate) use meters::Meters;
 pub(crate) use place::{Backend, Place};
+#[allow(unused_imports, reason = "for the tests of faults on the wire")]
+pub(crate) use proxy::{Cut, Proxy};
 
 /// A server over one database, with a client. Stops when dropped.
 pub(crate) struct Shop {

@@ -15,7 +15,7 @@ use sqlx::{AnyPool, AssertSqlSafe, PgPool, any::AnyPoolOptions};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use super::{bouncer::Bouncer, server::Server};
+use super::{bouncer::Bouncer, proxy::Proxy, server::Server};
 
 /// The kind of database. Every test here runs on each: `tests/run` runs the binary once per backend. Tests in a module
 /// `on_sqlite` or `on_postgres` are about one, choose it themselves and are run once.
@@ -80,6 +80,13 @@ impl Place {
         let backend = if pooler.is_some() { Backend::PgBouncer } else { Backend::Postgres };
         let urls = [pooler.map_or(&server.url, |pooler| &pooler.url), &server.url].map(String::clone);
         Self::made(backend, TempDir::new().unwrap(), urls, "idem".to_owned())
+    }
+
+    /// What is tested goes by way of this proxy; the test itself does not.
+    #[allow(dead_code, reason = "for the tests of faults on the wire")]
+    pub(crate) fn through(mut self, proxy: &Proxy) -> Self {
+        self.url = proxy.url(&self.url);
+        self
     }
 
     fn shared(backend: Backend, schema: String, database: Option<&str>) -> Self {
