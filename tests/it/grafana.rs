@@ -32,7 +32,7 @@ const HISTOGRAMS: [(&str, &[&str]); 4] = [
 ];
 
 /// The values of `outcome`.
-const OUTCOMES: [&str; 24] = [
+const OUTCOMES: [&str; 25] = [
     "executed",
     "unrecorded",
     "replayed",

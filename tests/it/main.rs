@@ -41,3 +41,4 @@ mod sweeps;
 mod transactions;
 mod values;
 mod waiting;
+mod wire;

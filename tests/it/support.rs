@@ -35,7 +35,6 @@ pub(crate) use faulty::{Fault, Faulty, Verb};
 pub(crate) use logs::Logs;
 pub(crate) use meters::Meters;
 pub(crate) use place::{Backend, Place};
-#[allow(unused_imports, reason = "for the tests of faults on the wire")]
 pub(crate) use proxy::{Cut, Proxy};
 
 /// A server over one database, with a client. Stops when dropped.

@@ -6,4 +6,4 @@ mod functions;
 mod in_flight;
 mod lost_replies;
 mod on_postgres;
-mod shop;
+pub(crate) mod shop;

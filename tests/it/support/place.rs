@@ -53,7 +53,11 @@ pub(crate) struct Place {
 impl Place {
     /// For stores in this process. On a server, a schema in the database that all tests share.
     pub(crate) fn new() -> Self {
-        let backend = Backend::of_this_run();
+        Self::of(Backend::of_this_run())
+    }
+
+    /// As [`new`](Self::new), for a test that chooses.
+    pub(crate) fn of(backend: Backend) -> Self {
         if backend == Backend::Sqlite { Self::sqlite() } else { Self::shared(backend, unique(), None) }
     }
 
@@ -83,7 +87,6 @@ impl Place {
     }
 
     /// What is tested goes by way of this proxy; the test itself does not.
-    #[allow(dead_code, reason = "for the tests of faults on the wire")]
     pub(crate) fn through(mut self, proxy: &Proxy) -> Self {
         self.url = proxy.url(&self.url);
         self
@@ -135,8 +138,12 @@ impl Place {
     }
 
     fn on_server(&self) -> PostgresStore {
-        let pool = PgPool::connect_lazy(&self.url).unwrap();
-        let store = PostgresStore::new(&pool).with_schema(&self.schema).unwrap();
+        self.store_for(&PgPool::connect_lazy(&self.url).unwrap())
+    }
+
+    /// A store of this place for bodies that use this pool.
+    pub(crate) fn store_for(&self, pool: &PgPool) -> PostgresStore {
+        let store = PostgresStore::new(pool).with_schema(&self.schema).unwrap();
         if self.backend == Backend::PgBouncer { store.with_simple_protocol() } else { store }
     }
 
