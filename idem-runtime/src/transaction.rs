@@ -1,6 +1,7 @@
 //! The owner's side of a run that is one transaction: claim, the body's rows and the outcome are one commit. There is no
 //! lease, and nothing can be in doubt but the COMMIT itself.
 
+mod end;
 mod running;
 mod slot;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -15,9 +16,12 @@ use std::{
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::running::Listed;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use self::tx::Tx;
+use self::{
+    end::{End, ended_by_itself, undone},
+    running::Listed,
+};
 pub(crate) use self::{running::Transactions, slot::Slot};
 use crate::{
     Runtime,
@@ -29,7 +33,7 @@ use crate::{
     observe::{Ending, Running},
     operation::{ClientErrors, Operation},
     owner::Ended,
-    state::{Reason, State},
+    state::Reason,
     store::{
         Attempt, Begin, Begun, Commit, Committed, Finish, Found, Link, OpenTransaction, Outcome, Owned, Replay, Store,
         StoreError,
@@ -183,6 +187,20 @@ impl Transaction {
 
     /// Commits, or undoes all, and answers. Run it on a task of its own.
     pub(crate) async fn settle<R>(self, ended: Ended, value: R) -> Answer<R> {
+        let (runtime, call) = (self.runtime.clone(), self.call.clone());
+        let refused = |error: Error| Answer::Refused(call.explain(error.with(|about| about.body_ran = true)));
+        match self.close(ended).await {
+            End::Stored(_) => Answer::Ran { value, recorded: true },
+            End::Refused(error) => refused(error),
+            End::Lost(error) => match engine::peek::<R>(&runtime, &call).await {
+                Some(Answer::Replay(stored)) => Answer::Replay(stored), // somebody else's: two callers never get two answers
+                _ => refused(error),
+            },
+        }
+    }
+
+    /// Consumes it: what is looked up afterwards is not found running here.
+    async fn close(self, ended: Ended) -> End {
         drop(self.running().take());
         let outcome = match ended.outcome {
             Outcome::InDoubt(reason) => Outcome::Released(reason), // undone is not in doubt
@@ -191,7 +209,7 @@ impl Transaction {
         let transaction = self.slot.close();
         let asked = Instant::now();
         let committed = match transaction {
-            None if outcome.response().is_some() => return self.refused(kept()),
+            None if outcome.response().is_some() => return End::Refused(kept()),
             Some(transaction) if ended.by_itself => self.end(transaction, outcome.clone(), ended.keeps_rows).await,
             // Dropped in the middle of a statement, or with a panic, a connection is not fit for a ROLLBACK. This closes it.
             cut_off => {
@@ -199,29 +217,18 @@ impl Transaction {
                 Ok(Committed::Stored { ttl_left: Duration::ZERO })
             }
         };
-        let committed = match committed {
-            Err(error) if outcome.response().is_some() => match self.look_again(error).await {
-                Ok(()) => Committed::Stored { ttl_left: Duration::ZERO },
-                Err(error) => return self.refused(error),
-            },
-            Err(_) => Committed::Stored { ttl_left: Duration::ZERO }, // a ROLLBACK: the end of the session says the same
-            Ok(committed) => committed,
+        let end = self.came_to(committed, outcome.response().is_some()).await;
+        let settled = match &end {
+            End::Refused(_) => return end,
+            End::Stored(ttl_left) => {
+                self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed()));
+                Settled::Stored
+            }
+            End::Lost(_) => Settled::Lost,
         };
-        let settled = if matches!(committed, Committed::Lost) { Settled::Lost } else { Settled::Stored };
-        match committed {
-            Committed::Undone(error) => return self.refused(undone(error)),
-            Committed::Stored { ttl_left } => self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed())),
-            Committed::Lost => {}
-        }
         let Call { watch, record, .. } = &self.call;
         watch.settled(*record, self.attempt, &outcome, settled, asked.elapsed());
-        if settled == Settled::Stored {
-            return Answer::Ran { value, recorded: true };
-        }
-        match engine::peek::<R>(&self.runtime, &self.call).await {
-            Some(Answer::Replay(stored)) => Answer::Replay(stored), // somebody else's: two callers never get two answers
-            _ => self.refused(ended_by_itself()),
-        }
+        end
     }
 
     async fn end(
@@ -234,30 +241,6 @@ impl Transaction {
         let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
         let commit = Commit { finish: Some(finish), keeps_rows, links };
         self.runtime.ask_to_the_end(|store| async move { store.commit(transaction, &commit).await }).await
-    }
-
-    /// The reply to a COMMIT was lost: whether the record is this attempt's says whether it happened. If it is not, a
-    /// retry finds out for itself, even where that COMMIT is still under way.
-    async fn look_again(&self, lost: StoreError) -> Result<(), Error> {
-        let (op, record) = (self.call.operation.op, self.call.record.short());
-        tracing::warn!(target: "idem::engine", op, record, error = &lost as &dyn std::error::Error, "the reply to a COMMIT was lost; reading the record again");
-        let found = self.runtime.ask(self.runtime.store().find(self.call.record)).await;
-        match found {
-            Ok(Some(record))
-                if record.attempt == self.attempt && matches!(record.state, State::Done | State::Rejected) =>
-            {
-                Ok(())
-            }
-            Ok(_) => Err(Error::from_store(lost)),
-            Err(error) => {
-                tracing::error!(target: "idem::engine", op, record, error = &error as &dyn std::error::Error, "whether a COMMIT counted cannot be read; the next retry decides");
-                Err(Error::from_store(error).with(|about| about.fate = Some(Fate::Unknown)))
-            }
-        }
-    }
-
-    fn refused<R>(&self, error: Error) -> Answer<R> {
-        Answer::Refused(self.call.explain(error.with(|about| about.body_ran = true)))
     }
 
     fn remember(&self, outcome: &Outcome, ttl_left: Duration) {
@@ -310,20 +293,4 @@ fn fault(detail: &'static str) -> Error {
 
 fn kept() -> Error {
     fault("its body did not give the `Tx` back").with(|about| about.fate = Some(Fate::Undone))
-}
-
-fn ended_by_itself() -> Error {
-    fault("its body has ended the transaction by itself")
-}
-
-/// The database refused what the body wrote, or was gone before the COMMIT.
-fn undone(error: StoreError) -> Error {
-    use crate::store::StoreErrorKind;
-    let error = match error.kind {
-        StoreErrorKind::Unavailable => Error::from_store(error),
-        StoreErrorKind::Corrupt | StoreErrorKind::Setup => {
-            fault("the database refused it").with(|about| about.source = Some(Box::new(error)))
-        }
-    };
-    error.with(|about| about.fate = Some(Fate::Undone))
 }

@@ -3,6 +3,7 @@
 mod api;
 mod crashes;
 mod freezes;
+mod frozen_orders;
 mod hang_ups;
 mod metrics;
 mod on_postgres;

@@ -112,7 +112,8 @@ impl Disk {
         .await;
     }
 
-    async fn is_locked(&self) -> bool {
+    /// On SQLite: somebody keeps the write lock, for half a second at least.
+    pub(crate) async fn is_locked(&self) -> bool {
         let mut connection = self.database().await.acquire().await.unwrap();
         sqlx::raw_sql("pragma busy_timeout = 500").execute(&mut *connection).await.unwrap();
         let locked = sqlx::raw_sql(LOCK_AND_LET_GO).execute(&mut *connection).await.is_err();

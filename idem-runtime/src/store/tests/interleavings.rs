@@ -1,8 +1,11 @@
 //! Every pair of verbs that may meet at one record, in both orders: the first one's transaction is held open until the
 //! second one waits for it, or has gone by it; then it is committed or rolled back.
 
+mod settling;
+
 use std::time::Duration;
 
+pub(in crate::store) use self::settling::*;
 use super::*;
 use crate::{
     conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey},
@@ -14,9 +17,12 @@ use crate::{
 pub(in crate::store) enum Act {
     Claim(Claim),
     Finish(Claim),
+    /// Its owner does not know.
+    Hold(Claim),
     Renew(Claim),
     Purge,
     Recover,
+    Resolve(Resolve),
 }
 
 /// What it said.
@@ -27,16 +33,26 @@ pub(in crate::store) enum Said {
     Renewed(Renewed),
     Purged(u32),
     Recovered(usize),
+    Resolved(bool),
 }
 
 impl Act {
     pub(in crate::store) async fn by(&self, store: &dyn Store) -> Said {
         match self {
             Self::Claim(claim) => Said::Claimed(claim_one(store, claim).await),
-            Self::Finish(claim) => Said::Finished(finish(store, claim, Outcome::Done(reply("x"))).await),
+            Self::Finish(claim) | Self::Hold(claim) => Said::Finished(finish(store, claim, self.outcome()).await),
+            Self::Resolve(resolve) => Said::Resolved(store.resolve(resolve).await.unwrap()),
             Self::Renew(claim) => Said::Renewed(store.renew(&[self.renewal(claim)], LEASE).await.unwrap()[0]),
             Self::Recover => Said::Recovered(store.recover(&Self::recovery()).await.unwrap().len()),
             Self::Purge => Said::Purged(store.purge(&Purge::at_any_time(1_000)).await.unwrap().records),
+        }
+    }
+
+    /// Of a run that ends.
+    pub(in crate::store) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Hold(_) => Outcome::InDoubt(Reason::Status),
+            _ => Outcome::Done(reply("x")),
         }
     }
 
@@ -289,6 +305,25 @@ macro_rules! interleavings {
             scenario_102_recover_then_finish recover_then_finish
             scenario_102_finish_then_recover finish_then_recover
             scenario_102_recover_then_recover recover_then_recover
+            scenario_102_recover_then_claim recover_then_claim
+            scenario_102_claim_then_recover claim_then_recover
+            scenario_102_recover_then_renew recover_then_renew
+            scenario_102_renew_then_recover renew_then_recover
+            scenario_102_recover_then_purge recover_then_purge
+            scenario_102_hold_then_claim hold_then_claim
+            scenario_102_claim_then_hold claim_then_hold
+            scenario_102_hold_then_recover hold_then_recover
+            scenario_102_recover_then_hold recover_then_hold
+            scenario_102_resolve_then_claim resolve_then_claim
+            scenario_102_claim_then_resolve claim_then_resolve
+            scenario_102_resolve_then_finish resolve_then_finish
+            scenario_102_finish_then_resolve finish_then_resolve
+            scenario_102_resolve_then_renew resolve_then_renew
+            scenario_102_renew_then_resolve renew_then_resolve
+            scenario_102_resolve_then_recover resolve_then_recover
+            scenario_102_recover_then_resolve recover_then_resolve
+            scenario_102_resolve_then_resolve resolve_then_resolve
+            scenario_102_resolve_then_purge resolve_then_purge
         }
     };
 }

@@ -87,7 +87,6 @@ async fn server_is_away_for_a_while(backend: Backend) {
     let held = wire.shop.probe.hold().await;
     let (first, ()) = tokio::join!(wire.charge("k"), async {
         eventually(async || wire.shop.probe.started() == 1).await;
-        wire.shop.place.prolong_leases(std::time::Duration::from_secs(60)).await;
         wire.proxy.refuse(true);
         wire.proxy.cut().await;
         drop(held);

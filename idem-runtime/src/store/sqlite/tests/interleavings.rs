@@ -6,9 +6,9 @@ use tokio::sync::Mutex;
 
 use super::*;
 use crate::{
-    conformance::steps::{LEASE, reply},
+    conformance::steps::LEASE,
     store::{
-        Finish, Outcome, Purge, Store,
+        Finish, Purge, Store,
         row::Millis,
         sqlite::{purge, recover, sql, verbs},
         tests::interleavings::{Act, Said, Stage, interleavings},
@@ -60,14 +60,14 @@ impl Stage for Two {
                 let mut claimed = verbs::claim(&mut first, std::slice::from_ref(claim), now).await.unwrap();
                 Said::Claimed(claimed.remove(0))
             }
-            Act::Finish(claim) => {
-                let outcome = Outcome::Done(reply("x"));
-                let finish = Finish { record: claim.record, attempt: claim.attempt, outcome };
+            Act::Finish(claim) | Act::Hold(claim) => {
+                let finish = Finish { record: claim.record, attempt: claim.attempt, outcome: act.outcome() };
                 Said::Finished(verbs::finish(&mut first, &finish, now).await.unwrap())
             }
             Act::Renew(claim) => {
                 Said::Renewed(verbs::renew(&mut first, &act.renewal(claim), LEASE, now).await.unwrap())
             }
+            Act::Resolve(resolve) => Said::Resolved(verbs::resolve(&mut first, resolve, now).await.unwrap()),
             Act::Recover => Said::Recovered(recover::recover(&mut first, &Act::recovery(), now).await.unwrap().len()),
             Act::Purge => {
                 Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000), now).await.unwrap().records)
