@@ -7,6 +7,7 @@ mod basic;
 mod builder;
 mod cache;
 mod costs;
+mod crash;
 mod deploys;
 mod disconnects;
 mod expiry;

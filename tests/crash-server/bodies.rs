@@ -1,0 +1,133 @@
+//! The bodies: one per mode, and what they have in common.
+
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use idem_runtime::{Execution, Final, InDoubt, NotApplied, Recovery, StoredResponse, Tx, idempotent};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Database, PgConnection, Postgres, Sqlite, SqliteConnection};
+
+use super::{
+    Chance,
+    plan::{End, Plan},
+    provider::Provider,
+};
+
+/// The payload. It holds the key, so that a body can name it to the provider.
+#[derive(Deserialize)]
+pub(crate) struct Order {
+    key: String,
+}
+
+macro_rules! mode {
+    ($name:ident, $($annotation:tt)*) => {
+        #[idempotent(scope = global, $($annotation)*)]
+        pub(crate) async fn $name(
+            State(chance): State<Chance>,
+            State(provider): State<Provider>,
+            #[idem] exec: Execution,
+            Json(order): Json<Order>,
+        ) -> Response {
+            let effect = async |answer: Value| {
+                provider.effect(stringify!($name), &order.key, exec.provider_key(), &answer).await.map_err(drop)
+            };
+            perform(chance, &provider, stringify!($name), &order.key, effect).await
+        }
+    };
+}
+mode!(held, op = "held", timeout = "4s"); // a long freeze ends it
+mode!(recovered, op = "recovered", timeout = "9s"); // a long freeze does not
+
+/// Its effect is a row, in a table without any unique constraint.
+#[idempotent(scope = global, op = "transactional")]
+pub(crate) async fn transactional<Db: Rows>(
+    State(chance): State<Chance>,
+    State(provider): State<Provider>,
+    #[idem] mut tx: Tx<Db>,
+    Json(order): Json<Order>,
+) -> Response {
+    let effect = async |answer: Value| {
+        let nonce = answer["nonce"].as_str().unwrap_or_default();
+        let insert = format!("insert into crash_rows (nr, nonce) values ('{}', '{nonce}')", order.key);
+        Db::run(&mut tx, insert).await.map_err(drop)?;
+        Ok(answer)
+    };
+    perform(chance, &provider, "transactional", &order.key, effect).await
+}
+
+/// The run as it was drawn. Two runs never give one answer: each has its own nonce.
+async fn perform(
+    chance: Chance,
+    provider: &Provider,
+    mode: &str,
+    key: &str,
+    effect: impl AsyncFnOnce(Value) -> Result<Value, ()>,
+) -> Response {
+    let Ok(run) = provider.begins(mode, key).await else { return failed() };
+    let plan = Plan::draw(chance.mix, chance.seed, &format!("{mode}/{key}"), run);
+    tokio::time::sleep(plan.before).await;
+    match plan.end {
+        End::Refused => return (StatusCode::UNPROCESSABLE_ENTITY, "refused").into_response(),
+        End::NotApplied => return NotApplied((StatusCode::SERVICE_UNAVAILABLE, "not applied")).into_response(),
+        End::Fails { after: false } => return failed(),
+        End::Panics { after: false } => panic!("it was drawn"),
+        End::Created | End::Declined | End::Fails { after: true } | End::Panics { after: true } => {}
+    }
+    let declined = plan.end == End::Declined;
+    let status = if declined { 402 } else { 201 };
+    let nonce = format!("{:016x}", fastrand::u64(..));
+    let Ok(told) = effect(json!({ "nonce": nonce, "run": run, "status": status })).await else { return failed() };
+    tokio::time::sleep(plan.after).await;
+    match plan.end {
+        End::Fails { .. } => failed(),
+        End::Panics { .. } => panic!("it was drawn"),
+        End::Declined => Final(answer(&told)).into_response(),
+        _ => answer(&told),
+    }
+}
+
+fn answer(told: &Value) -> Response {
+    let status = told["status"].as_u64().and_then(|status| StatusCode::from_u16(status.try_into().ok()?).ok());
+    (status.unwrap_or(StatusCode::CREATED), Json(told.clone())).into_response()
+}
+
+fn failed() -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, "failed").into_response()
+}
+
+/// The recovery hook: the provider is asked. Its answer says that it is the hook's, so it differs from that of the run.
+pub(crate) async fn find_out(provider: Provider, doubt: InDoubt) -> Recovery {
+    match provider.find(doubt.provider_key()).await {
+        Ok(Some(mut told)) => {
+            told["run"] = json!("found out");
+            let answer = answer(&told);
+            match StoredResponse::http(answer).await {
+                Ok(answer) => Recovery::Completed(answer, Vec::new()),
+                Err(_) => Recovery::StillUnknown { retry_in: None },
+            }
+        }
+        Ok(None) => Recovery::NotApplied,
+        Err(_) => Recovery::StillUnknown { retry_in: None },
+    }
+}
+
+/// The databases whose rows can be effects.
+pub(crate) trait Rows: Database {
+    fn run(connection: &mut Self::Connection, sql: String) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}
+
+impl Rows for Sqlite {
+    async fn run(connection: &mut SqliteConnection, sql: String) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.map(drop)
+    }
+}
+
+impl Rows for Postgres {
+    async fn run(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.map(drop)
+    }
+}

@@ -1,0 +1,109 @@
+//! The program that the killing harness (`tests/it/crash`) starts, kills and freezes: one route per way in which a body can
+//! run. What a run does is drawn by `plan.rs`, which the harness shares.
+//!
+//! Read from the environment: `DATABASE_URL`, `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`, and
+//! `BROKEN`, an engine that must be found out. It listens on a free port of the loopback, and says so in one line.
+#![allow(clippy::unwrap_used, reason = "a program of a test ends where something is not as it must be")]
+
+mod bodies;
+mod broken;
+#[path = "../it/crash/plan.rs"]
+#[allow(dead_code, reason = "the harness needs more of it")]
+mod plan;
+mod provider;
+
+use std::{env, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::FromRef,
+    routing::{MethodRouter, post},
+};
+use idem_runtime::{PostgresStore, Runtime, SqliteStore, store::Store};
+use sqlx::{PgPool, Postgres, Sqlite};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+
+use self::{
+    bodies::{held, recovered, transactional},
+    broken::Broken,
+    plan::Mix,
+    provider::Provider,
+};
+
+#[derive(Clone, FromRef)]
+struct App {
+    idem: Runtime,
+    chance: Chance,
+    provider: Provider,
+}
+
+/// What decides about every run.
+#[derive(Clone, Copy)]
+struct Chance {
+    seed: u64,
+    mix: Mix,
+}
+
+const LEASE: Duration = Duration::from_secs(1);
+/// Longer than the longest freeze of the harness (`faults.rs`), and what a thawed body still does.
+const QUARANTINE: Duration = Duration::from_secs(10);
+/// On SQLite it holds the one write lock that renewals need.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(300);
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    let url = env::var("DATABASE_URL").unwrap();
+    let chance = Chance {
+        seed: env::var("SEED").unwrap().parse().unwrap(),
+        mix: Mix::named(&env::var("MIX").unwrap()).unwrap(),
+    };
+    let provider = Provider::new(env::var("PROVIDER").unwrap());
+    let (store, transactional) = over(&url).await;
+    let store = match env::var("BROKEN") {
+        Ok(broken) => Arc::new(Broken::new(&broken, store, &url).await),
+        Err(_) => store,
+    };
+    let asked = provider.clone();
+    let idem = Runtime::builder(store)
+        .namespace("crash")
+        .lease(LEASE)
+        .quarantine(QUARANTINE)
+        .transaction_timeout(TRANSACTION_TIMEOUT)
+        .store_timeout(Duration::from_secs(2))
+        .recover("recovered", move |doubt| bodies::find_out(asked.clone(), doubt))
+        .build()
+        .await
+        .unwrap();
+    // One line here and one in the harness' table of modes make another mode.
+    let router = Router::new()
+        .route("/held", post(held))
+        .route("/recovered", post(recovered))
+        .route("/transactional", transactional)
+        .with_state(App { idem: idem.clone(), chance, provider });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("listens on {}", listener.local_addr().unwrap());
+    let mut terminate = signal(SignalKind::terminate()).unwrap();
+    let draining = idem.clone();
+    let stopped = async move {
+        terminate.recv().await;
+        draining.start_draining();
+    };
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await.unwrap();
+    let _ = idem.shutdown(Duration::from_secs(2)).await; // what is left is in doubt, which is what is looked at
+}
+
+/// The one place that knows which database it is.
+async fn over(url: &str) -> (Arc<dyn Store>, MethodRouter<App>) {
+    if url.starts_with("sqlite:") {
+        let store = SqliteStore::connect(url).await.unwrap();
+        store.migrate().await.unwrap();
+        (Arc::new(store), post(transactional::<Sqlite>))
+    } else {
+        let store = PostgresStore::new(&PgPool::connect_lazy(url).unwrap());
+        store.migrate().await.unwrap();
+        (Arc::new(store), post(transactional::<Postgres>))
+    }
+}

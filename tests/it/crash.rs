@@ -1,0 +1,103 @@
+//! Several servers over one database are killed, frozen and cut off while clients retry; then every key is looked at. What
+//! a run does, to whom and when is drawn from one seed, which is printed: `SEED=… tests/soak` repeats it.
+
+mod checker;
+mod clients;
+mod faults;
+mod fleet;
+mod log;
+#[allow(dead_code, reason = "the server needs more of it, and less")]
+mod plan;
+mod provider;
+mod report;
+mod run;
+
+use std::{env, time::Duration};
+
+use self::{
+    checker::Rule,
+    faults::{Fault, Menu, everything},
+    log::Mode,
+    plan::Mix,
+    run::{Course, seed},
+};
+use crate::support::Backend;
+
+/// A number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn scenario_41_to_49_whatever_is_killed_every_key_keeps_the_contract() {
+    let course = Course {
+        mix: Mix::Usual,
+        broken: None,
+        modes: &Mode::ALL,
+        clients: 64,
+        menu: everything(Backend::of_this_run()),
+        time: Duration::from_secs(number("SOAK_SECONDS", 30)),
+        keys_per_mode: number("SOAK_KEYS", 2_000),
+        patience: Duration::from_secs(3),
+        to_the_end: Duration::from_secs(90),
+    };
+    let outcome = course.run(seed()).await;
+    println!("{}", outcome.report);
+    if !outcome.breaches.is_empty() {
+        let (count, first) = (outcome.breaches.len(), outcome.breaches.iter().take(20));
+        let first: Vec<String> = first.map(ToString::to_string).collect();
+        panic!("{count} breaches; all logs are in {}\n{}", outcome.keep().display(), first.join("\n"));
+    }
+}
+
+/// Runs against an engine that is broken, and returns the rules that were seen broken.
+async fn found(course: Course) -> Vec<Rule> {
+    let broken = course.broken.unwrap();
+    let outcome = course.run(seed()).await;
+    println!("{}", outcome.report);
+    let mut rules: Vec<Rule> = outcome.breaches.iter().map(|breach| breach.rule).collect();
+    rules.sort();
+    rules.dedup();
+    println!(
+        "{broken}: found by {rules:?}, e.g. {}",
+        outcome.breaches.first().map(ToString::to_string).unwrap_or_default()
+    );
+    rules
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn clause_19_an_engine_without_a_fence_is_found_out() {
+    let rules = found(Course {
+        mix: Mix::Long,
+        broken: Some("no-fence"),
+        modes: &[Mode::Recovered],
+        clients: 32,
+        menu: Menu { servers: 2, of_a_server: &[(Fault::Coma, 1)], of_the_database: &[], quiet: 800..1_500 },
+        time: Duration::from_secs(13),
+        keys_per_mode: 0,
+        patience: Duration::from_secs(10),
+        to_the_end: Duration::from_secs(10),
+    })
+    .await;
+    assert!(rules.contains(&Rule::OneAnswer) || rules.contains(&Rule::KeptAnswer), "{rules:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn clause_14_an_engine_that_frees_a_key_on_5xx_is_found_out() {
+    let rules = found(Course {
+        mix: Mix::Failing,
+        broken: Some("release-on-5xx"),
+        modes: &[Mode::Held],
+        clients: 8,
+        menu: Menu { servers: 0, of_a_server: &[], of_the_database: &[], quiet: 500..1_000 },
+        time: Duration::from_secs(3),
+        keys_per_mode: 50,
+        patience: Duration::from_secs(3),
+        to_the_end: Duration::from_secs(10),
+    })
+    .await;
+    assert!(rules.contains(&Rule::OneEffect), "{rules:?}");
+}

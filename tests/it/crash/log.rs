@@ -1,0 +1,141 @@
+//! What was seen: by the clients, by the provider, by whoever did the damage, and in the database. The checker knows no more.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    time::Duration,
+};
+
+use idem_runtime::state::State;
+
+/// How a body runs. One row here and one route in the server make another mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Mode {
+    Held,
+    Recovered,
+    Transactional,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::Held, Self::Recovered, Self::Transactional];
+
+    /// Its route and its `op`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Recovered => "recovered",
+            Self::Transactional => "transactional",
+        }
+    }
+
+    /// What became of a run may stay unknown for ever, for want of anybody who finds out.
+    pub(crate) fn may_stay_in_doubt(self) -> bool {
+        self == Self::Held
+    }
+
+    /// The provider dedupes by its key: however often it is asked, it acts once.
+    pub(crate) fn is_deduped(self) -> bool {
+        false
+    }
+}
+
+/// One action of a client, with as many requests as it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) mode: Mode,
+    pub(crate) nr: u64,
+}
+
+impl Key {
+    /// As it is sent.
+    pub(crate) fn text(self) -> String {
+        format!("k{}", self.nr)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.mode.name(), self.text())
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) key: Key,
+    pub(crate) server: usize,
+    /// Since the start.
+    pub(crate) sent: Duration,
+    pub(crate) ended: Duration,
+    /// `None`: the client hung up, or the connection broke.
+    pub(crate) answer: Option<Answer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) replayed: bool,
+    /// `Idempotency-Status: unrecorded`.
+    pub(crate) unrecorded: bool,
+    /// The end of a problem's type. Answers of bodies have none.
+    pub(crate) slug: Option<String>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    /// It has happened: a retry gets the same.
+    pub(crate) fn is_final(&self) -> bool {
+        self.slug.is_none() && matches!(self.status, 201 | 402)
+    }
+
+    pub(crate) fn is_doubt(&self) -> bool {
+        self.slug.as_deref() == Some("idempotency-outcome-unknown")
+    }
+
+    /// Of the effect that it speaks of.
+    pub(crate) fn nonce(&self) -> Option<String> {
+        let told: serde_json::Value = serde_json::from_str(&self.body).ok()?;
+        Some(told["nonce"].as_str()?.to_owned())
+    }
+}
+
+/// What happened outside of the records: at the provider, or as a row of a body's own.
+#[derive(Debug, Clone)]
+pub(crate) struct Effect {
+    pub(crate) key: Key,
+    pub(crate) nonce: String,
+}
+
+/// What was done to a server, or to all of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Damage {
+    pub(crate) what: &'static str,
+    /// `None`: all of them, by way of the database.
+    pub(crate) server: Option<usize>,
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
+}
+
+/// What is left of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left {
+    /// Of its record; `None`: there is none.
+    pub(crate) state: Option<State>,
+    pub(crate) effects: usize,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) told: Vec<Told>,
+    /// Bodies that have begun, once per run.
+    pub(crate) runs: Vec<Key>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) damage: Vec<Damage>,
+    /// What was there when the damage had ended, before anybody asked again.
+    pub(crate) left: HashMap<Key, Left>,
+    /// What each key was told in the end, when nothing was broken any more.
+    pub(crate) last: HashMap<Key, Answer>,
+    /// A run of these was drawn to end as 5xx or panic.
+    pub(crate) failing: HashSet<Key>,
+}

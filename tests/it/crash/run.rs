@@ -1,0 +1,220 @@
+//! One run: everything is started, damaged for a while, and asked once more when all is well again.
+
+use std::{
+    collections::{HashMap, HashSet},
+    env, fs,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use fastrand::Rng;
+use futures_util::{StreamExt, stream};
+use idem_runtime::{Global, Runtime};
+use tempfile::TempDir;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    checker::{self, Breach},
+    clients::Clients,
+    faults::{Menu, Targets},
+    fleet::{Fleet, SERVERS, Setting},
+    log::{Answer, Effect, Key, Left, Log, Mode},
+    plan::{End, Mix, Plan},
+    provider::Provider,
+    report::Report,
+};
+use crate::support::{Backend, Place, server::Server};
+
+/// What is run, and for how long.
+pub(crate) struct Course {
+    pub(crate) mix: Mix,
+    pub(crate) broken: Option<&'static str>,
+    pub(crate) modes: &'static [Mode],
+    pub(crate) clients: usize,
+    pub(crate) menu: Menu,
+    /// At least.
+    pub(crate) time: Duration,
+    pub(crate) keys_per_mode: u64,
+    /// For how long a client retries before it leaves its key to the end.
+    pub(crate) patience: Duration,
+    /// The longest that a key may take to its end when nothing is broken any more: a hook is asked after the lease and 5 s,
+    /// and frees nothing before quarantine.
+    pub(crate) to_the_end: Duration,
+}
+
+/// What came of it.
+pub(crate) struct Outcome {
+    pub(crate) breaches: Vec<Breach>,
+    pub(crate) report: Report,
+    /// Where the logs are.
+    folder: TempDir,
+    log: Log,
+}
+
+/// Where the records are, and what the harness may do to it.
+struct Ground {
+    place: Arc<Place>,
+    server: Option<Arc<Server>>,
+    /// For the servers under test.
+    url: String,
+}
+
+/// `SEED` repeats a run's draws.
+pub(crate) fn seed() -> u64 {
+    env::var("SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap())
+}
+
+impl Course {
+    pub(crate) async fn run(self, seed: u64) -> Outcome {
+        println!("SEED={seed}");
+        let folder = TempDir::new().unwrap();
+        let mut random = Rng::with_seed(seed);
+        let ground = Ground::new().await;
+        let provider = Provider::open(&folder.path().join("provider.log")).await;
+        let setting = Setting {
+            database: ground.url.clone(),
+            provider: provider.url.clone(),
+            seed,
+            mix: self.mix,
+            broken: self.broken,
+            clocks: if ground.server.is_some() { ["", "+1h", "-1h"] } else { [""; SERVERS] },
+            folder: folder.path().to_owned(),
+        };
+        let fleet = Arc::new(Fleet::start(setting).await);
+        let clients = Clients::new(Arc::clone(&fleet), self.modes, self.patience);
+        let damage = Arc::new(Mutex::new(Vec::new()));
+        let targets = Targets {
+            fleet: Arc::clone(&fleet),
+            place: Arc::clone(&ground.place),
+            database: ground.server.clone(),
+            damage: Arc::clone(&damage),
+            clients: clients.clone(),
+        };
+        self.damage(&targets, &mut random).await;
+        let mut log = Log { damage: std::mem::take(&mut *damage.lock().unwrap()), ..Log::default() };
+
+        fleet.renew().await;
+        log.left = ground.look(&clients.keys(), &provider).await;
+        ask_once_more(&clients, self.to_the_end, &mut log).await;
+        log.told = clients.told();
+        (log.runs, log.effects) = provider.read();
+        log.effects.extend(ground.rows().await);
+        log.failing = failing(self.mix, seed, &log.runs);
+        let breaches = checker::check(&log);
+        let backend = ground.place.backend();
+        let report = Report::of(&log, seed, backend, clients.now(), self.modes);
+        Outcome { breaches, report, folder, log }
+    }
+
+    /// Clients and damage, until there has been enough of both.
+    async fn damage(&self, targets: &Targets, random: &mut Rng) {
+        let (quiet, enough, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        targets.clients.begin(self.clients, random, &enough, &tasks);
+        targets.begin(&self.menu, random, &quiet, &tasks);
+        let keys = self.keys_per_mode * self.modes.len() as u64;
+        let at_last = self.time * 4 + Duration::from_secs(120);
+        while targets.clients.now() < self.time || targets.clients.taken() < keys {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(targets.clients.now() < at_last, "only {} keys of {keys}", targets.clients.taken());
+        }
+        quiet.cancel();
+        enough.cancel();
+        tasks.close();
+        tokio::time::timeout(Duration::from_secs(60), tasks.wait()).await.expect("clients and damage end");
+    }
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let (place, server) = if Backend::of_this_run() == Backend::Sqlite {
+            (Place::sqlite(), None)
+        } else {
+            let server = tokio::task::spawn_blocking(|| Server::start(&["full_page_writes=off"])).await.unwrap();
+            (Place::on(&server, None), Some(Arc::new(server)))
+        };
+        place.migrate().await;
+        place.sql("create table crash_rows (nr text not null, nonce text not null)").await;
+        if server.is_some() {
+            place.sql("alter table crash_rows set schema public").await;
+        }
+        let url = place.url().to_owned();
+        Self { place: Arc::new(place), server, url }
+    }
+
+    /// What is left of each key.
+    async fn look(&self, keys: &[Key], provider: &Provider) -> HashMap<Key, Left> {
+        let store = self.place.connect().await;
+        let builder = Runtime::builder(store).namespace("crash").serve_only(|_| false).purge_every(Duration::ZERO);
+        let runtime = builder.sweep_every(Duration::ZERO).build().await.unwrap();
+        let look = async |key: &Key| {
+            let record = runtime.find(key.mode.name(), Global, &key.text()).await.unwrap();
+            (*key, Left { state: record.map(|record| record.state), effects: 0 })
+        };
+        let mut left: HashMap<Key, Left> = stream::iter(keys).map(look).buffer_unordered(4).collect().await;
+        for effect in provider.read().1.into_iter().chain(self.rows().await) {
+            left.get_mut(&effect.key).unwrap().effects += 1;
+        }
+        left
+    }
+
+    /// The effects of transactions.
+    async fn rows(&self) -> Vec<Effect> {
+        let select = sqlx::query_as("select nr, nonce from crash_rows");
+        let rows: Vec<(String, String)> = select.fetch_all(self.place.database().await).await.unwrap();
+        let effect = |(nr, nonce): (String, String)| {
+            let key = Key { mode: Mode::Transactional, nr: nr[1..].parse().unwrap() };
+            Effect { key, nonce }
+        };
+        rows.into_iter().map(effect).collect()
+    }
+}
+
+/// Each key, until it has its end. Nothing is broken any more.
+async fn ask_once_more(clients: &Clients, to_the_end: Duration, log: &mut Log) {
+    let ask = async |key: Key| {
+        let begun = clients.now();
+        let mut told = None;
+        let mut doubts = 0;
+        while clients.now() - begun < to_the_end {
+            let server = (key.nr as usize / Mode::ALL.len() + doubts) % SERVERS;
+            let Some(answer) = clients.ask(key, server, to_the_end).await else { continue };
+            let (ends, doubt) = (answer.is_final(), answer.is_doubt());
+            doubts += usize::from(doubt);
+            told = Some(answer);
+            if ends || (doubt && doubts > 1 && key.mode.may_stay_in_doubt()) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await; // between two tries
+        }
+        Some((key, told?))
+    };
+    let asked: Vec<Option<(Key, Answer)>> = stream::iter(clients.keys()).map(ask).buffer_unordered(256).collect().await;
+    log.last = asked.into_iter().flatten().collect();
+}
+
+/// The keys of which a run was drawn to end badly.
+fn failing(mix: Mix, seed: u64, runs: &[Key]) -> HashSet<Key> {
+    let mut counts = HashMap::<Key, u32>::new();
+    let fails = |key: &&Key| {
+        let count = counts.entry(**key).or_default();
+        *count += 1;
+        let plan = Plan::draw(mix, seed, &key.to_string(), *count);
+        matches!(plan.end, End::Fails { .. } | End::Panics { .. })
+    };
+    runs.iter().filter(fails).copied().collect()
+}
+
+impl Outcome {
+    /// Keeps the logs, and says where they are.
+    pub(crate) fn keep(self) -> PathBuf {
+        let folder = self.folder.keep();
+        let told: String = self.log.told.iter().map(|told| format!("{told:?}\n")).collect();
+        let damage: String = self.log.damage.iter().map(|damage| format!("{damage:?}\n")).collect();
+        let breaches: String = self.breaches.iter().map(|breach| format!("{breach}\n")).collect();
+        for (name, text) in [("told.log", told), ("damage.log", damage), ("breaches.log", breaches)] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        folder
+    }
+}
