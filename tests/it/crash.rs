@@ -35,7 +35,7 @@ async fn scenario_41_to_49_whatever_is_killed_every_key_keeps_the_contract() {
         mix: Mix::Usual,
         broken: None,
         modes: &Mode::ALL,
-        clients: 64,
+        clients: number("SOAK_CLIENTS", 160) as usize,
         menu: everything(Backend::of_this_run()),
         time: Duration::from_secs(number("SOAK_SECONDS", 30)),
         keys_per_mode: number("SOAK_KEYS", 2_000),

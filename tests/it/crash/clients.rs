@@ -34,7 +34,7 @@ pub(crate) struct Clients {
 }
 
 /// Longer than a freeze: a client that waits for a frozen server is one to test.
-const TIME_OUT: Duration = Duration::from_secs(4);
+const TIME_OUT: Duration = Duration::from_secs(3);
 
 impl Clients {
     pub(crate) fn new(fleet: Arc<Fleet>, modes: &'static [Mode], patience: Duration) -> Self {
@@ -91,8 +91,10 @@ impl Clients {
                 }
                 return;
             }
-            doubts += u32::from(key.mode.may_stay_in_doubt() && answer.is_some_and(|answer| answer.is_doubt()));
-            tokio::time::sleep(Duration::from_millis(random.u64(10..80))).await;
+            let in_doubt = answer.is_some_and(|answer| answer.is_doubt());
+            doubts += u32::from(in_doubt && key.mode.may_stay_in_doubt());
+            let pause = random.u64(if in_doubt { 100..500 } else { 10..80 });
+            tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     }
 

@@ -16,7 +16,9 @@ use super::{
     fleet::{Fleet, SERVERS},
     log::Damage,
 };
-use crate::support::{Backend, Place, server::Server};
+use crate::support::{Backend, Cut, Place, Proxy, server::Server};
+
+const COMMIT: &[u8] = b"COMMIT";
 
 /// Something to do to a server, or to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +35,12 @@ pub(crate) enum Fault {
     Terminate,
     /// The database crashes, and comes back.
     Restart,
+    /// A message to the database is lost, and its connection with it; or the reply is.
+    Lost,
+    ReplyLost,
+    /// The same, of a COMMIT.
+    CommitLost,
+    CommitReplyLost,
 }
 
 impl Fault {
@@ -45,6 +53,10 @@ impl Fault {
             Self::Stop => "stopped",
             Self::Terminate => "sessions ended",
             Self::Restart => "database crashed",
+            Self::Lost => "message lost",
+            Self::ReplyLost => "reply lost",
+            Self::CommitLost => "COMMIT lost",
+            Self::CommitReplyLost => "COMMIT's reply lost",
         }
     }
 
@@ -55,6 +67,7 @@ impl Fault {
             Self::Coma => 8_800..9_200,
             Self::Kill | Self::Restart => 0..300,
             Self::Stop | Self::Terminate => 0..1,
+            Self::Lost | Self::ReplyLost | Self::CommitLost | Self::CommitReplyLost => 1_000..1_001, // at most
         }
     }
 }
@@ -69,13 +82,19 @@ pub(crate) struct Menu {
     pub(crate) quiet: Range<u64>,
 }
 
+/// A server of Postgres, and the wire to it.
+pub(crate) struct Database {
+    pub(crate) server: Server,
+    pub(crate) wire: Proxy,
+}
+
 /// What can be damaged.
 #[derive(Clone)]
 pub(crate) struct Targets {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) place: Arc<Place>,
-    /// Of the harness' own; none on SQLite.
-    pub(crate) database: Option<Arc<Server>>,
+    /// Of the harness' own, and the wire to it; none on SQLite.
+    pub(crate) database: Option<Arc<Database>>,
     pub(crate) damage: Arc<Mutex<Vec<Damage>>>,
     /// For the time.
     pub(crate) clients: Clients,
@@ -126,7 +145,7 @@ impl Targets {
             }
             (Fault::Freeze | Fault::LongFreeze | Fault::Coma, Some(server)) => {
                 if fault == Fault::Coma && self.database.is_none() {
-                    self.place.sql("begin immediate; rollback").await; // rather not while it keeps all others from writing
+                    self.ask("begin immediate; rollback").await; // rather not while it keeps all others from writing
                 }
                 self.fleet.signal(server, Signal::STOP).await;
                 sleep(lasts).await;
@@ -138,6 +157,10 @@ impl Targets {
             }
             (Fault::Terminate, _) => self.end_sessions(random.u32(1..4)).await,
             (Fault::Restart, _) => self.restart(lasts).await,
+            (Fault::Lost, _) => self.cut(Cut::Before, None, lasts).await,
+            (Fault::ReplyLost, _) => self.cut(Cut::After, None, lasts).await,
+            (Fault::CommitLost, _) => self.cut(Cut::Before, Some(COMMIT), lasts).await,
+            (Fault::CommitReplyLost, _) => self.cut(Cut::After, Some(COMMIT), lasts).await,
             (_, None) => {}
         }
         // Whoever is frozen while it writes keeps all others from SQLite's one file.
@@ -153,15 +176,36 @@ impl Targets {
             "select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity
              where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit {count}) as some"
         );
-        let _ = sqlx::raw_sql(sqlx::AssertSqlSafe(end)).execute(self.place.database().await).await; // it may be down
+        self.ask(&end).await;
+    }
+
+    /// As it goes: the database may be down, or locked.
+    async fn ask(&self, sql: &str) {
+        let _ = sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(self.place.database().await).await;
+    }
+
+    fn database(&self) -> &Arc<Database> {
+        self.database.as_ref().expect("there is a server")
+    }
+
+    /// Returns when it is cut, or nobody sends such a message.
+    async fn cut(&self, cut: Cut, what: Option<&[u8]>, at_most: Duration) {
+        let wire = &self.database().wire;
+        let done = || wire.counts().before + wire.counts().after;
+        let before = done();
+        wire.cut_next(cut, what);
+        let begun = self.clients.now();
+        while done() == before && self.clients.now() - begun < at_most {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     async fn restart(&self, away: Duration) {
-        let database = Arc::clone(self.database.as_ref().expect("there is a server"));
+        let database = Arc::clone(self.database());
         tokio::task::spawn_blocking(move || {
-            database.stop();
+            database.server.stop();
             std::thread::sleep(away);
-            database.start_again();
+            database.server.start_again();
         })
         .await
         .unwrap();
@@ -187,7 +231,14 @@ pub(crate) fn everything(backend: Backend) -> Menu {
             Backend::Sqlite => &[(Fault::Kill, 6), (Fault::Freeze, 3), (Fault::Stop, 2)],
             _ => &[(Fault::Kill, 6), (Fault::Freeze, 4), (Fault::LongFreeze, 1), (Fault::Stop, 2)],
         },
-        of_the_database: &[(Fault::Terminate, 8), (Fault::Restart, 1)],
+        of_the_database: &[
+            (Fault::Terminate, 6),
+            (Fault::Restart, 1),
+            (Fault::Lost, 4),
+            (Fault::ReplyLost, 4),
+            (Fault::CommitLost, 4),
+            (Fault::CommitReplyLost, 4),
+        ],
         quiet: 500..2_500,
     }
 }

@@ -17,14 +17,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     checker::{self, Breach},
     clients::Clients,
-    faults::{Menu, Targets},
+    faults::{Database, Menu, Targets},
     fleet::{Fleet, SERVERS, Setting},
     log::{Answer, Effect, Key, Left, Log, Mode},
     plan::{End, Mix, Plan},
     provider::Provider,
     report::Report,
 };
-use crate::support::{Backend, Place, server::Server};
+use crate::support::{Backend, Place, Proxy, server::Server};
 
 /// What is run, and for how long.
 pub(crate) struct Course {
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
 /// Where the records are, and what the harness may do to it.
 struct Ground {
     place: Arc<Place>,
-    server: Option<Arc<Server>>,
+    database: Option<Arc<Database>>,
     /// For the servers under test.
     url: String,
 }
@@ -78,7 +78,7 @@ impl Course {
             seed,
             mix: self.mix,
             broken: self.broken,
-            clocks: if ground.server.is_some() { ["", "+1h", "-1h"] } else { [""; SERVERS] },
+            clocks: if ground.database.is_some() { ["", "+1h", "-1h"] } else { [""; SERVERS] },
             folder: folder.path().to_owned(),
         };
         let fleet = Arc::new(Fleet::start(setting).await);
@@ -87,7 +87,7 @@ impl Course {
         let targets = Targets {
             fleet: Arc::clone(&fleet),
             place: Arc::clone(&ground.place),
-            database: ground.server.clone(),
+            database: ground.database.clone(),
             damage: Arc::clone(&damage),
             clients: clients.clone(),
         };
@@ -127,19 +127,20 @@ impl Course {
 
 impl Ground {
     async fn new() -> Self {
-        let (place, server) = if Backend::of_this_run() == Backend::Sqlite {
+        let (place, database) = if Backend::of_this_run() == Backend::Sqlite {
             (Place::sqlite(), None)
         } else {
             let server = tokio::task::spawn_blocking(|| Server::start(&["full_page_writes=off"])).await.unwrap();
-            (Place::on(&server, None), Some(Arc::new(server)))
+            let wire = Proxy::before(&server.url).await;
+            (Place::on(&server, None).through(&wire), Some(Arc::new(Database { server, wire })))
         };
         place.migrate().await;
         place.sql("create table crash_rows (nr text not null, nonce text not null)").await;
-        if server.is_some() {
+        if database.is_some() {
             place.sql("alter table crash_rows set schema public").await;
         }
         let url = place.url().to_owned();
-        Self { place: Arc::new(place), server, url }
+        Self { place: Arc::new(place), database, url }
     }
 
     /// What is left of each key.
