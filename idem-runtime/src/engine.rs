@@ -130,7 +130,8 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
     }
 }
 
-async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
+/// What stands in a call's way, in this process or in the store.
+pub(crate) async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Some(found));
     }

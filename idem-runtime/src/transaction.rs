@@ -124,7 +124,8 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     let given_up = CancellationToken::new();
     let listed = match Listed::new(&runtime, &call, &given_up) {
         Ok(listed) => listed,
-        Err(found) => return Ok(Err(*found)),
+        // What runs here may still wait for its claim, and others may have answered meanwhile: the store knows.
+        Err(found) => return Ok(Err(engine::look(&runtime, &call).await?.unwrap_or(*found))),
     };
     let (began, attempt) = (Instant::now(), Attempt::random());
     let mut begin = begin_of(&runtime, call.operation)?;
@@ -133,19 +134,22 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     call.watch.claim_took(began.elapsed());
     match begun.map_err(Error::from_store)? {
         Begun::Found(found) => Ok(Err(found.aged(began.elapsed()))),
-        Begun::Open(owned, transaction) => Ok(Ok(Transaction {
-            slot: Slot::new(transaction),
-            links: Arc::default(),
-            running: Mutex::default(),
-            _listed: listed,
-            runtime,
-            call,
-            attempt,
-            owned,
-            began,
-            cancelled: given_up.child_token(),
-            given_up,
-        })),
+        Begun::Open(owned, transaction) => {
+            listed.granted();
+            Ok(Ok(Transaction {
+                slot: Slot::new(transaction),
+                links: Arc::default(),
+                running: Mutex::default(),
+                _listed: listed,
+                runtime,
+                call,
+                attempt,
+                owned,
+                began,
+                cancelled: given_up.child_token(),
+                given_up,
+            }))
+        }
     }
 }
 

@@ -18,6 +18,8 @@ struct Entry {
     began: Instant,
     fingerprint: Fingerprint,
     given_up: CancellationToken,
+    /// It has its claim. Until then somebody else may have it, or may have answered.
+    granted: bool,
 }
 
 impl Transactions {
@@ -25,9 +27,9 @@ impl Transactions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a call for this record finds in this process.
+    /// What a call for this record finds in this process, if that is all there is to find.
     pub(crate) fn look(&self, call: &Call) -> Option<Found> {
-        self.entries().get(&call.record).map(|entry| entry.found(call))
+        self.entries().get(&call.record).filter(|entry| entry.granted).map(|entry| entry.found(call))
     }
 
     /// Shutdown's time is up: their bodies are cut off, and what they wrote is undone. How many they are.
@@ -60,9 +62,17 @@ impl Listed {
         if let Some(entry) = entries.get(&call.record) {
             return Err(Box::new(entry.found(call)));
         }
-        let entry = Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone() };
+        let entry =
+            Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone(), granted: false };
         entries.insert(call.record, entry);
         Ok(Self { runtime: runtime.clone(), record: call.record })
+    }
+
+    /// Its claim was granted: nobody else can have answered.
+    pub(super) fn granted(&self) {
+        if let Some(entry) = self.runtime.transactions().entries().get_mut(&self.record) {
+            entry.granted = true;
+        }
     }
 }
 

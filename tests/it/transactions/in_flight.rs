@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 
 use super::shop::{open, router};
-use crate::support::{Backend, Shop, Verb, eventually, problem, refusal, seen};
+use crate::support::{Backend, Fault, Shop, Verb, eventually, problem, refusal, seen};
 
 #[tokio::test]
 async fn clause_04_a_duplicate_in_this_process_is_refused_without_the_database() {
@@ -50,6 +50,25 @@ async fn clause_04_a_duplicate_in_another_process_never_runs_beside_the_first() 
     let again = seen(other.order("/orders", "k", &steps).await).await;
     assert!(again.replayed && again.body == first.body, "{again:?}");
     assert_eq!((shop.orders().await, other.probe.started()), (1, 0));
+}
+
+/// A call that has no claim yet knows nothing of another process' answer.
+#[tokio::test]
+async fn clause_02_a_call_that_waits_for_its_claim_hides_no_answer() {
+    let shop = open().await;
+    let other = Shop::open_on(Arc::clone(&shop.place), router(shop.place.backend()), |builder| builder).await;
+    other.store.tell(Verb::Begin, Fault::Slow(Duration::from_secs(2)));
+    let steps = [shop.write("book")];
+    let (waits, answer) = tokio::join!(other.order("/orders", "k", &steps), async {
+        eventually(async || other.store.calls(Verb::Begin) == 1).await;
+        let first = seen(shop.order("/orders", "k", &steps).await).await;
+        let retry = seen(other.order("/orders", "k", &steps).await).await;
+        assert!(first.ran() && retry.replayed && retry.body == first.body, "{retry:?}");
+        assert_eq!(refusal(other.order("/orders", "k", &[]).await).await.1, "idempotency-key-reused");
+        first.body
+    });
+    assert_eq!(seen(waits).await.body, answer);
+    assert_eq!(shop.orders().await, 1);
 }
 
 #[tokio::test]
