@@ -239,6 +239,6 @@ pub(crate) fn everything(backend: Backend) -> Menu {
             (Fault::CommitLost, 4),
             (Fault::CommitReplyLost, 4),
         ],
-        quiet: 500..2_500,
+        quiet: 1_000..3_500,
     }
 }

@@ -186,7 +186,7 @@ async fn ask_once_more(clients: &Clients, to_the_end: Duration, log: &mut Log) {
             if ends || (doubt && doubts > 1 && key.mode.may_stay_in_doubt()) {
                 break;
             }
-            tokio::time::sleep(Duration::from_millis(200)).await; // between two tries
+            tokio::time::sleep(Duration::from_millis(if doubt { 1_000 } else { 100 })).await; // between two tries
         }
         Some((key, told?))
     };
