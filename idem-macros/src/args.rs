@@ -29,6 +29,7 @@ pub(crate) struct Args {
     pub(crate) payload: Attr<Payload>,
     pub(crate) in_flight: Attr<InFlight>,
     pub(crate) client_errors: Attr<ClientErrors>,
+    pub(crate) in_doubt: Attr<InDoubt>,
     pub(crate) timeout: Attr<Seconds>,
     pub(crate) foreign_scope: Attr<ForeignScope>,
     pub(crate) state: Attr<Type>,
@@ -75,6 +76,12 @@ pub(crate) enum ClientErrors {
     Release,
     Keep(Seconds),
     Store,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum InDoubt {
+    Hold,
+    RerunDeduped,
 }
 
 #[derive(Clone, Copy)]
@@ -136,6 +143,11 @@ const ARGUMENTS: &[Argument] = &[
             Choice::word("store", || ClientErrors::Store),
         ];
         args.client_errors.set(from.key, from.choice(&choices))
+    }),
+    // in_doubt = hold, in_doubt = rerun_deduped
+    argument("in_doubt", "in_doubt = rerun_deduped", |args, from| {
+        let choices = [Choice::word("hold", || InDoubt::Hold), Choice::word("rerun_deduped", || InDoubt::RerunDeduped)];
+        args.in_doubt.set(from.key, from.choice(&choices))
     }),
     // timeout = "30s"
     argument("timeout", r#"timeout = "30s""#, |args, from| args.timeout.set(from.key, from.duration())),

@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 use syn::{Expr, LitStr, Path, Type, parse_quote};
 
 use crate::{
-    args::{Args, ClientErrors, ForeignScope, InFlight, KeyFormat, Payload, Scope, Value},
+    args::{Args, ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Payload, Scope, Value},
     ctxt::{Attr, Ctxt},
     item::{HandlerFn, pattern},
 };
@@ -33,6 +33,7 @@ pub(crate) struct Facts {
     pub(crate) payload: Option<Payload>,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) client_errors: Option<ClientErrors>,
+    pub(crate) in_doubt: Option<InDoubt>,
     pub(crate) timeout: Option<u64>,
     pub(crate) foreign_scope: Option<ForeignScope>,
 }
@@ -64,6 +65,7 @@ impl Operation {
             payload: args.payload.into_value().or(default_payload),
             in_flight: args.in_flight.into_value(),
             client_errors: args.client_errors.into_value(),
+            in_doubt: args.in_doubt.into_value(),
             timeout: args.timeout.into_value().map(|timeout| timeout.seconds),
             foreign_scope: args.foreign_scope.into_value(),
         };

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Fate},
     fingerprint::Fingerprint,
     key::{Key, RecordId, Scope},
     observe::Watch,
@@ -64,7 +64,13 @@ impl Operation {
 
 impl Call {
     pub(crate) fn peek(&self) -> Peek {
-        Peek { record: self.record, fingerprint: self.fingerprint, rerun: false }
+        Peek { record: self.record, fingerprint: self.fingerprint, rerun: self.operation.reruns() }
+    }
+
+    /// Why a body that ran has no answer.
+    pub(crate) fn failed(&self, kind: ErrorKind) -> Error {
+        let fate = self.operation.reruns().then_some(Fate::RunAgain);
+        self.error(kind).with(|about| about.fate = fate)
     }
 
     pub(crate) fn error(&self, kind: ErrorKind) -> Error {

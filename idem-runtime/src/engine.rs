@@ -14,7 +14,7 @@ use crate::{
     lease::{Claiming, Settled},
     owner::{Ended, Owner},
     state::Reason,
-    store::{Found, Outcome, StoredResponse},
+    store::{Found, Outcome, Peek, StoredResponse},
     transaction,
     wait::Patience,
 };
@@ -37,7 +37,7 @@ pub(crate) enum Answer<R> {
 /// looked up again for every lifetime in `R` when somebody asks whether this one is `Send`.)
 ///
 /// Cancel safety: dropped at any point, nothing is left undecided. A claim under way finishes and is given back, a
-/// detached body goes on, a borrowed body is held in doubt, a waiter leaves the queue.
+/// detached body goes on, a borrowed body is held in doubt (or left to be run again), a waiter leaves the queue.
 pub(crate) async fn run<R, F>(runtime: &Runtime, call: &Call, work: impl FnOnce(Owner) -> F) -> Answer<R>
 where
     F: Future<Output = Answer<R>>,
@@ -64,8 +64,10 @@ fn is_to_come(runtime: &Runtime, call: &Call, found: &Found) -> bool {
 
 /// What stands behind a call's key, without running anything; `None` if nothing does.
 pub(crate) async fn peek<R>(runtime: &Runtime, call: &Call) -> Option<Answer<R>> {
-    match look(runtime, call).await {
-        Ok(found) => Some(tell(runtime, call, found?).await),
+    match behind(runtime, call).await {
+        Ok(Behind::Nothing) => None,
+        Ok(Behind::Found(found)) => Some(tell(runtime, call, found).await),
+        Ok(Behind::ToBeRunAgain) => Some(Answer::Refused(call.failed(ErrorKind::InDoubt))),
         Err(error) => Some(Answer::Refused(call.explain(error))),
     }
 }
@@ -91,6 +93,28 @@ pub(crate) async fn settle<R>(owner: Owner, ended: Ended, value: R) -> Answer<R>
     }
 }
 
+/// What is behind a key, for whoever is not going to run.
+enum Behind {
+    Nothing,
+    Found(Found),
+    /// A retry would run it again; whoever does not must not take it for nothing.
+    ToBeRunAgain,
+}
+
+async fn behind(runtime: &Runtime, call: &Call) -> Result<Behind, Error> {
+    if let Some(found) = look(runtime, call, call.peek()).await? {
+        return Ok(Behind::Found(found));
+    }
+    if !call.operation.reruns() {
+        return Ok(Behind::Nothing);
+    }
+    Ok(match look(runtime, call, Peek { rerun: false, ..call.peek() }).await? {
+        None => Behind::Nothing,
+        Some(Found::InDoubt(_)) => Behind::ToBeRunAgain,
+        Some(found) => Behind::Found(found), // it has moved since
+    })
+}
+
 enum Admission {
     Own(Owner),
     Found(Found),
@@ -103,7 +127,11 @@ async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
         return Ok(Admission::Found(found));
     }
     if runtime.is_draining() {
-        return look(runtime, call).await?.map(Admission::Found).ok_or_else(|| Error::new(ErrorKind::Draining));
+        return match behind(runtime, call).await? {
+            Behind::Found(found) => Ok(Admission::Found(found)),
+            Behind::Nothing => Err(Error::new(ErrorKind::Draining)),
+            Behind::ToBeRunAgain => Err(Error::new(ErrorKind::Draining).with(|about| about.body_ran = true)),
+        };
     }
     // On its own task: a caller who leaves must not cut a claim in half, nor leave one behind that nobody owns.
     match runtime.on_its_own_task(claim(runtime.clone(), call.clone())).await {
@@ -131,7 +159,7 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
 }
 
 /// What stands in a call's way, in this process or in the store.
-pub(crate) async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>, Error> {
+pub(crate) async fn look(runtime: &Runtime, call: &Call, peek: Peek) -> Result<Option<Found>, Error> {
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Some(found));
     }
@@ -139,7 +167,7 @@ pub(crate) async fn look(runtime: &Runtime, call: &Call) -> Result<Option<Found>
         return Ok(Some(found));
     }
     let asked = Instant::now();
-    let found = runtime.ask_one(runtime.store().peek(&[call.peek()])).await.map_err(Error::from_store)?;
+    let found = runtime.ask_one(runtime.store().peek(&[peek])).await.map_err(Error::from_store)?;
     Ok(found.map(|found| found.aged(asked.elapsed())))
 }
 

@@ -26,18 +26,20 @@ pub(crate) struct About {
     pub(crate) under_way: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
-    /// What became of a transaction, where the kind alone says something else.
+    /// What became of the run, where the kind alone says something else.
     pub(crate) fate: Option<Fate>,
     pub(crate) source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What became of a run in a transaction.
+/// What became of a run: in a transaction, or where it may be run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Nothing of it is kept, and the key is free.
     Undone,
     /// Whether it was committed could not be read.
     Unknown,
+    /// It may have taken effect, and the next retry runs it again, which does not do twice what was done.
+    RunAgain,
 }
 
 /// What an [`Error`] means, and so what to do.

@@ -116,7 +116,7 @@ impl Execution {
 
     /// The key to hand to a provider that dedupes: 64 hex digits, derived, never the client's own key.
     ///
-    /// The same over re-runs, so that the provider sees one operation; new once the key starts afresh (after a
+    /// The same over re-runs (`in_doubt = rerun_deduped`), so that the provider sees one operation; new once the key starts afresh (after a
     /// release, or after `refuse_late`), so that a corrected retry does not meet the provider's memory of the refused one. No
     /// provider key comes back, not even after a record was removed. Unprotected: random.
     #[must_use]

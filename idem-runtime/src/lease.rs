@@ -15,6 +15,7 @@ use crate::{
     execution::Execution,
     key::RecordId,
     observe::{Ending, Running},
+    outcome::{Run, allowed},
     state::Reason,
     store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
 };
@@ -40,7 +41,8 @@ pub(crate) struct Claiming {
 
 /// A granted claim, until its outcome is stored.
 ///
-/// Dropping it is not an error but an outcome: what had not started is released, what had is held in doubt. The drop
+/// Dropping it is not an error but an outcome: what had not started is released, what had is held in doubt, or left to be
+/// run again where that is allowed. The drop
 /// only leaves a note for the ticker; it never blocks.
 #[must_use = "dropping a lease gives the key back or holds it in doubt"]
 pub(crate) struct Lease {
@@ -63,11 +65,15 @@ pub(crate) struct Held {
     attempt: Attempt,
     began: Instant,
     cancelled: CancellationToken,
+    /// The operation may be run again.
+    reruns: bool,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
     stage: Stage,
+    /// An earlier run of the same operation came before.
+    continues: bool,
     /// While the body runs.
     running: Option<Running>,
     /// When the last claim or renewal that counted was sent, by the monotonic clock: the store's lease ends later
@@ -107,7 +113,8 @@ impl Claiming {
             attempt: Attempt::random(),
             began,
             cancelled: CancellationToken::new(),
-            progress: Mutex::new(Progress { stage: Stage::Claiming, running: None, renewed: began }),
+            reruns: call.operation.reruns(),
+            progress: Mutex::new(Progress { stage: Stage::Claiming, continues: false, running: None, renewed: began }),
         };
         let alive = runtime.bodies().token();
         Self { guard: Guard { runtime, call, held: Arc::new(held), _alive: alive } }
@@ -120,7 +127,10 @@ impl Claiming {
         call.watch.claim_took(held.began.elapsed());
         match claimed? {
             Claimed::Owner(owned) => {
-                held.progress().stage = Stage::Owned;
+                {
+                    let mut progress = held.progress();
+                    (progress.stage, progress.continues) = (Stage::Owned, owned.continues());
+                }
                 runtime.leases().hold(Arc::clone(held));
                 Ok(Ok(Lease { guard: self.guard, owned }))
             }
@@ -149,7 +159,7 @@ impl Guard {
 }
 
 impl Lease {
-    /// The body starts: from here on, an end without an outcome is a doubt.
+    /// The body starts: from here on, an end without an outcome is a doubt, or to be run again.
     ///
     /// # Errors
     /// Why it must not: shutdown has given the key back, or the lease is over before it began, as in a process that was
@@ -266,22 +276,26 @@ impl Drop for Guard {
             Stage::Running => Outcome::InDoubt(Reason::Cancelled),
             Stage::Finishing => Outcome::InDoubt(Reason::Store), // the process is being torn down under us
         };
+        let left = allowed(left, Run { reruns: self.held.reruns, continues: false });
         if let Some(ending) = Ending::of_drop(&left) {
             self.call.watch.end(ending);
         }
         self.held.cancelled.cancel();
         self.runtime.leases().let_go(&self.held);
-        let patience = match left {
+        let finish = self.held.finish(left);
+        let patience = match finish.outcome {
             Outcome::Released(_) => GIVE_BACK,
             _ => self.runtime.leases().length,
         };
-        let left = Left::new(self.held.finish(left), patience);
+        let left = Left::new(finish, patience);
         self.runtime.leases().leave(Left { may_not_be_there_yet: stage == Stage::Claiming, ..left });
     }
 }
 
 impl Held {
+    /// What the record is told of its end.
     fn finish(&self, outcome: Outcome) -> Finish {
+        let outcome = allowed(outcome, Run { reruns: self.reruns, continues: self.progress().continues });
         Finish { record: self.record, attempt: self.attempt, outcome }
     }
 
@@ -302,7 +316,7 @@ impl Runtime {
             lease: self.leases().length,
             ttl: rules.ttl,
             guard: rules.guard,
-            rerun: Duration::ZERO,
+            rerun: if call.operation.reruns() { self.config().provider_window } else { Duration::ZERO },
         }
     }
 }

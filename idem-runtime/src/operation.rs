@@ -23,6 +23,7 @@ pub struct Operation {
     pub(crate) payload: PayloadRule,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) client_errors: ClientErrors,
+    pub(crate) in_doubt: InDoubt,
     pub(crate) timeout: Option<Duration>,
     pub(crate) foreign_scope: ForeignScope,
     /// The body runs in a transaction of this database.
@@ -110,6 +111,18 @@ pub enum ClientErrors {
     Store,
 }
 
+/// What becomes of an operation whose outcome is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum InDoubt {
+    /// It is never run again by itself; see [`Runtime::resolve`](crate::Runtime::resolve).
+    #[default]
+    Hold,
+    /// The next retry with the same payload runs it again, in the builder's `provider_window`: all that it does outside
+    /// dedupes by [`Execution::provider_key`](crate::Execution::provider_key).
+    RerunDeduped,
+}
+
 /// What a key means to another scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForeignScope {
@@ -127,6 +140,13 @@ pub enum Database {
     Any,
     /// As [`Transactions::database`](crate::store::Transactions::database).
     Named(&'static str),
+}
+
+impl Operation {
+    /// A run that failed or was lost is run again by the next retry.
+    pub(crate) fn reruns(&self) -> bool {
+        self.in_doubt == InDoubt::RerunDeduped
+    }
 }
 
 /// For the attribute's expansion: everything here is `const`, so an annotation costs nothing at run time.
@@ -148,6 +168,7 @@ impl Operation {
             payload: PayloadRule::Whole,
             in_flight: None,
             client_errors: ClientErrors::Release,
+            in_doubt: InDoubt::Hold,
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
             transaction: None,
@@ -202,6 +223,11 @@ impl Operation {
     #[must_use]
     pub const fn client_errors(self, client_errors: ClientErrors) -> Self {
         Self { client_errors, ..self }
+    }
+
+    #[must_use]
+    pub const fn in_doubt(self, in_doubt: InDoubt) -> Self {
+        Self { in_doubt, ..self }
     }
 
     #[must_use]

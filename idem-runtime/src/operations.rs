@@ -17,12 +17,13 @@
 //!   "in_flight": { "rule": "wait", "wait_seconds": 10 },
 //!   "client_errors": { "rule": "release" },
 //!   "in_doubt": { "rule": "hold" },
+//!   "provider_window_seconds": null,
 //!   "timeout_seconds": null
 //! }
 //! ```
 //!
-//! All members are always there. Durations are whole seconds: what is promised (`ttl_seconds`, `refuse_late_seconds`)
-//! is rounded down, what is a limit (`wait_seconds`, `timeout_seconds`) up; annotations are whole seconds anyway. Members
+//! All members are always there. Durations are whole seconds: what is promised (`ttl_seconds`, `refuse_late_seconds`,
+//! `provider_window_seconds`) is rounded down, what is a limit (`wait_seconds`, `timeout_seconds`) up; annotations are whole seconds anyway. Members
 //! and rules may be added; none is renamed or changes its meaning.
 //!
 //! | member | values |
@@ -33,7 +34,7 @@
 //! | `foreign_scope.rule` | `isolate`: another scope's key is another key · `reject`: it is refused as another payload is |
 //! | `in_flight.rule` | `reject` · `wait`, with `wait_seconds` · `accepted` |
 //! | `client_errors.rule` | `release` · `keep`, with `keep_seconds` · `store` |
-//! | `in_doubt.rule` | `hold`: never run again by itself |
+//! | `in_doubt.rule` | `hold`: never run again by itself · `rerun_deduped`: run again by the next retry, for `provider_window_seconds` |
 //!
 //! They mean what the arguments of [`idempotent`](crate::idempotent) of the same names mean.
 
@@ -41,7 +42,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-pub use crate::operation::{ClientErrors, ForeignScope, InFlight, KeyFormat, Kind, PayloadRule};
+pub use crate::operation::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Kind, PayloadRule};
 use crate::{Runtime, operation::Operation};
 
 /// One operation: its annotation, with the builder's defaults where that says nothing.
@@ -74,6 +75,9 @@ pub struct OperationInfo {
     pub client_errors: ClientErrors,
     /// What becomes of an operation whose outcome is unknown.
     pub in_doubt: InDoubt,
+    /// How long it may be run again, from the first request on, if it may.
+    #[serde(rename = "provider_window_seconds", serialize_with = "all_rounded_down")]
+    pub provider_window: Option<Duration>,
     /// The body's deadline; past it, its outcome is unknown.
     #[serde(rename = "timeout_seconds", serialize_with = "rounded_up")]
     pub timeout: Option<Duration>,
@@ -100,15 +104,6 @@ pub enum KeyRule {
         /// Its text.
         expression: &'static str,
     },
-}
-
-/// What becomes of an operation whose outcome is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum InDoubt {
-    /// It is never run again by itself; see [`Runtime::resolve`].
-    #[default]
-    Hold,
 }
 
 impl Runtime {
@@ -147,7 +142,8 @@ impl OperationInfo {
             refuse_late: rules.guard,
             in_flight: operation.in_flight.unwrap_or(config.in_flight),
             client_errors: operation.client_errors,
-            in_doubt: InDoubt::Hold,
+            in_doubt: operation.in_doubt,
+            provider_window: operation.reruns().then_some(config.provider_window),
             timeout: operation.timeout,
         }
     }
@@ -214,6 +210,7 @@ impl Serialize for InDoubt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Hold => rule(serializer, "hold", ALONE),
+            Self::RerunDeduped => rule(serializer, "rerun_deduped", ALONE),
         }
     }
 }
@@ -224,6 +221,10 @@ fn up(duration: Duration) -> u64 {
 
 fn rounded_down<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(duration.as_secs())
+}
+
+fn all_rounded_down<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| duration.as_secs()).serialize(serializer)
 }
 
 fn rounded_up<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use crate::operation::ClientErrors;
+#[cfg(test)]
+use bytes::Bytes;
+
+use crate::{operation::ClientErrors, state::Reason, store::Outcome};
+#[cfg(test)]
+use crate::{state::State, store::StoredResponse};
 
 /// What the body itself says, where its status cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +55,49 @@ pub(crate) fn classify_result(is_ok: bool, declared: Option<Declared>) -> Class 
     }
 }
 
+/// What a run is, for what may be said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Its operation may be run again.
+    pub(crate) reruns: bool,
+    /// An earlier run of the same operation came before.
+    pub(crate) continues: bool,
+}
+
+/// What a run may say of its end. Where the operation may be run again, a doubt is left to the next run; and a run that
+/// continues an operation knows nothing of those before, so it can not say that nothing happened: `state::next` refuses
+/// that.
+pub(crate) fn allowed(outcome: Outcome, run: Run) -> Outcome {
+    match outcome {
+        Outcome::InDoubt(reason) if run.reruns => Outcome::Resumable(reason),
+        Outcome::Released(reason) if run.continues => Outcome::Resumable(reason),
+        Outcome::Rejected(..) if run.continues => Outcome::Resumable(Reason::Status),
+        outcome => outcome,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clause_26_a_run_that_continues_leaves_to_the_next_what_it_does_not_complete() {
+        let answer = StoredResponse { status: Some(402), headers: Bytes::new(), body: None };
+        let first = Run { reruns: true, continues: false };
+        let second = Run { reruns: true, continues: true };
+        let says = |outcome: Outcome, run| allowed(outcome, run).state();
+        let released = Outcome::Released(Reason::Status);
+        let rejected = Outcome::Rejected(answer.clone(), Duration::from_secs(30));
+        let doubt = Outcome::InDoubt(Reason::Panic);
+        for outcome in [released.clone(), rejected.clone(), doubt.clone()] {
+            assert_eq!(says(outcome.clone(), second), State::Resumable);
+            assert_eq!(says(outcome.clone(), Run { reruns: false, continues: false }), outcome.state(), "held as ever");
+        }
+        assert_eq!(says(released, first), State::Released);
+        assert_eq!(says(rejected, first), State::Rejected);
+        assert_eq!(says(doubt, first), State::Resumable);
+        assert_eq!(says(Outcome::Done(answer), second), State::Done);
+    }
 
     const KEEP: ClientErrors = ClientErrors::Keep(Duration::from_secs(30));
 

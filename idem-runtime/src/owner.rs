@@ -109,15 +109,14 @@ impl Owner {
             CutOff::TimedOut => (ErrorKind::TimedOut, Reason::Timeout),
             CutOff::GivenUp => (ErrorKind::Draining, Reason::Shutdown),
         };
-        let error = self.call().error(kind);
         let (outcome, error) = match self {
             Self::Leased(lease) => {
                 lease.cancelled().cancel();
-                (Outcome::InDoubt(reason), error)
+                (Outcome::InDoubt(reason), lease.call().failed(kind))
             }
             Self::Transacted(transaction) => {
                 transaction.cancelled().cancel();
-                (Outcome::Released(reason), error.with(|about| about.fate = Some(Fate::Undone)))
+                (Outcome::Released(reason), self.call().error(kind).with(|about| about.fate = Some(Fate::Undone)))
             }
         };
         (Ended { outcome, keeps_rows: false, by_itself: false }, error)

@@ -16,7 +16,8 @@ pub use crate::{
     function::{Recordable, Recorder, function},
     key::{Scope, ScopeWriter},
     operation::{
-        ClientErrors, Database, ForeignScope, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place, Registered,
+        ClientErrors, Database, ForeignScope, InDoubt, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place,
+        Registered,
     },
 };
 

@@ -47,6 +47,7 @@
 //! 409, `operator`. The first request broke off where it may already have taken effect. It is not run again by
 //! itself. Do not use a new key: it could happen twice. Where the service finds out by itself what became of it, `retry` is
 //! `same-key`, and `Retry-After` says when it is worth coming back; so it is of the other problems that are as this one.
+//! Where `state` is `resumable`, `retry` is `same-key` too: the next retry runs it again, and what was done is not done twice.
 //!
 //! ## idempotency-result-unavailable
 //! 410, `never`. The operation is settled, but its answer cannot be sent again: it was too large or a stream to
@@ -69,10 +70,10 @@
 //!
 //! ## idempotency-body-timeout
 //! 504, `operator`. The operation ran into its time limit; as outcome-unknown. Where it ran in a transaction, `state` is
-//! `released` and `retry` is `same-key`: it was undone.
+//! `released` and `retry` is `same-key`: it was undone. Where it is run again by the retry, `state` is `resumable`.
 //!
 //! ## idempotency-body-panicked
-//! 500, `operator`. The operation failed half-way; as outcome-unknown, or undone as after a time-out.
+//! 500, `operator`. The operation failed half-way; as outcome-unknown, or undone or to be run again as after a time-out.
 //!
 //! # Faults of the service
 //!

@@ -125,7 +125,7 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     let listed = match Listed::new(&runtime, &call, &given_up) {
         Ok(listed) => listed,
         // What runs here may still wait for its claim, and others may have answered meanwhile: the store knows.
-        Err(found) => return Ok(Err(engine::look(&runtime, &call).await?.unwrap_or(*found))),
+        Err(found) => return Ok(Err(engine::look(&runtime, &call, call.peek()).await?.unwrap_or(*found))),
     };
     let (began, attempt) = (Instant::now(), Attempt::random());
     let mut begin = begin_of(&runtime, call.operation)?;
@@ -207,7 +207,7 @@ impl Transaction {
     async fn close(self, ended: Ended) -> End {
         drop(self.running().take());
         let outcome = match ended.outcome {
-            Outcome::InDoubt(reason) => Outcome::Released(reason), // undone is not in doubt
+            Outcome::InDoubt(reason) | Outcome::Resumable(reason) => Outcome::Released(reason), // undone is not in doubt
             outcome => outcome,
         };
         let transaction = self.slot.close();

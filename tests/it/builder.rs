@@ -58,6 +58,7 @@ async fn every_fault_is_told_at_once_and_in_words() {
         .ttl(Duration::from_secs(3600))
         .lease(Duration::from_millis(999))
         .quarantine(Duration::MAX)
+        .provider_window(Duration::from_millis(1))
         .in_flight(InFlight::Wait(Duration::from_secs(10)))
         .store_timeout(Duration::ZERO)
         .header("no header")
@@ -75,6 +76,7 @@ async fn every_fault_is_told_at_once_and_in_words() {
         "`namespace` is missing or longer than 64 bytes: write `.namespace(\"payments\")`",
         "`lease` must be at least 1 s",
         "`quarantine` must be at most 3650 days",
+        "`provider_window` must be at least `lease`, and at most 3650 days",
         "`store_timeout` must be more than zero",
         "`header(\"no header\")` is no header name",
         "`mismatch_status` must be 422, 409 or 400",
@@ -94,8 +96,8 @@ async fn every_fault_is_told_at_once_and_in_words() {
         assert!(told.contains(expected), "{expected}\n\nin {told}");
     }
     assert!(!told.contains("faulty.refuses"), "2 h are more than 1 h: no fault");
-    assert_eq!(error.faults().len(), 15, "{told}");
-    assert_eq!(told.lines().count(), 16, "a line each, under a heading");
+    assert_eq!(error.faults().len(), 16, "{told}");
+    assert_eq!(told.lines().count(), 17, "a line each, under a heading");
 }
 
 #[tokio::test]

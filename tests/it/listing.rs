@@ -64,6 +64,7 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "payload": {"rule": "whole"}, "ttl_seconds": 86400, "refuse_late_seconds": 86400,
             "foreign_scope": {"rule": "isolate"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
+            "provider_window_seconds": null,
             "timeout_seconds": null
         },
         {
@@ -73,6 +74,7 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "foreign_scope": {"rule": "isolate"},
             "in_flight": {"rule": "wait", "wait_seconds": 10},
             "client_errors": {"rule": "keep", "keep_seconds": 30}, "in_doubt": {"rule": "hold"},
+            "provider_window_seconds": null,
             "timeout_seconds": 60
         },
         {
@@ -81,6 +83,7 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "payload": {"rule": "none"}, "ttl_seconds": 86400, "refuse_late_seconds": 86400,
             "foreign_scope": {"rule": "isolate"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
+            "provider_window_seconds": null,
             "timeout_seconds": null
         },
         {
@@ -90,6 +93,7 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "ttl_seconds": 86400, "refuse_late_seconds": 86400,
             "foreign_scope": {"rule": "reject"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "store"}, "in_doubt": {"rule": "hold"},
+            "provider_window_seconds": null,
             "timeout_seconds": null
         }
     ]);

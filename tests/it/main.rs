@@ -33,6 +33,7 @@ mod recovering;
 mod refusals;
 mod replay;
 mod requests;
+mod reruns;
 mod results;
 mod scope;
 mod shutdown;

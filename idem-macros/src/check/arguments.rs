@@ -16,6 +16,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_refuse_late(cx, args);
     check_client_errors(cx, args);
     check_wait(cx, args);
+    check_in_doubt(cx, args, func);
     check_foreign_scope(cx, args, func);
 }
 
@@ -133,6 +134,20 @@ fn check_wait(cx: &Ctxt, args: &Args) {
             timeout.lit.value(),
         );
         cx.error(&wait.lit, message);
+    }
+}
+
+// A transaction that fails is undone: there is no doubt that anything could be said of.
+fn check_in_doubt(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    if let Some(key) = args.in_doubt.key()
+        && func.transactions().next().is_some()
+    {
+        let message = format_args!(
+            "`in_doubt` says nothing here: what `{}` does is undone with its `Tx` if it fails\n\
+             help: leave it out",
+            func.name(),
+        );
+        cx.error(key, message);
     }
 }
 

@@ -6,7 +6,7 @@ use syn::GenericParam;
 
 use super::{here, private};
 use crate::{
-    args::{ClientErrors, ForeignScope, InFlight, KeyFormat, Payload},
+    args::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Payload},
     item::pattern,
     operation::{Facts, Kind, Operation},
 };
@@ -101,13 +101,21 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
         };
         quote_spanned!(here()=> client_errors(#p::ClientErrors::#rule))
     });
+    let in_doubt = facts.in_doubt.map(|in_doubt| {
+        let rule = match in_doubt {
+            InDoubt::Hold => quote_spanned!(here()=> Hold),
+            InDoubt::RerunDeduped => quote_spanned!(here()=> RerunDeduped),
+        };
+        quote_spanned!(here()=> in_doubt(#p::InDoubt::#rule))
+    });
     let timeout = facts.timeout.map(|seconds| quote_spanned!(here()=> timeout(#seconds)));
     let foreign_scope = facts
         .foreign_scope
         .map(|ForeignScope::Reject| quote_spanned!(here()=> foreign_scope(#p::ForeignScope::Reject)));
+    let of_runs = [in_flight, client_errors, in_doubt, timeout];
     let all =
-        [ttl, refuse_late, header, optional, key_format, payload, in_flight, client_errors, timeout, foreign_scope];
-    all.into_iter().flatten().collect()
+        [ttl, refuse_late, header, optional, key_format, payload].into_iter().chain(of_runs).chain([foreign_scope]);
+    all.flatten().collect()
 }
 
 fn duration(variant: &str, seconds: u64) -> TokenStream {

@@ -298,7 +298,7 @@ async fn detached(owner: Owner, body: Body) -> Answer<Response> {
     // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
     match runtime.on_its_own_task(task).await {
         Some(answer) => answer,
-        None => Answer::Refused(call.error(ErrorKind::Panicked)),
+        None => Answer::Refused(call.failed(ErrorKind::Panicked)),
     }
 }
 

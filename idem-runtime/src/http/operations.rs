@@ -58,7 +58,7 @@ impl Runtime {
     /// | has an answer | that one, byte for byte, marked `Idempotent-Replayed: true`; also a 4xx that is kept |
     /// | has an answer that was not retained | 410 `idempotency-result-unavailable`, with its status and links |
     /// | had an answer, whose time is over | 410 `idempotency-result-expired` |
-    /// | has an unknown outcome | 409 `idempotency-outcome-unknown` |
+    /// | has an unknown outcome | 409 `idempotency-outcome-unknown`; its `retry` is `same-key` where the next retry runs it again |
     /// | ended without an effect | 409 `idempotency-operation-released`: send it again with the same key |
     /// | is not there, or another scope's, or a plain function's, or not of an operation that this program has and this runtime serves | 404 `idempotency-operation-unknown`, always the same |
     /// | is in a state that a newer version wrote | 409 `idempotency-in-progress` |

@@ -162,6 +162,7 @@ impl Problem {
             state: match about.fate {
                 Some(Fate::Undone) => Some("released"),
                 Some(Fate::Unknown) => Some("unknown"),
+                Some(Fate::RunAgain) => Some("resumable"),
                 None => row.state,
             },
             op: about.op,
@@ -171,7 +172,7 @@ impl Problem {
             original_status: about.original_status,
             links: links.collect(),
             retry_after: match kind {
-                ErrorKind::InDoubt if recovers => Some(RECOVERS_IN),
+                ErrorKind::InDoubt if recovers && about.fate.is_none() => Some(RECOVERS_IN),
                 kind => retry_after(kind),
             },
         }
@@ -209,14 +210,14 @@ pub(super) fn whole_seconds(retry_after: Duration) -> HeaderValue {
 /// What a caller can make use of: never a source, which may name tables, files or hosts.
 fn detail(error: &Error, settles_itself: bool) -> String {
     let advice = match error.kind() {
+        _ if matches!(error.about().fate, Some(Fate::Unknown | Fate::RunAgain)) => {
+            "It may have taken effect. Send the same request with the same key again: it does not happen twice."
+        }
         _ if settles_itself => {
             "It may have taken effect; that is being found out. Send the same request with the same key again, not with a new one: it could happen twice."
         }
         _ if error.about().fate == Some(Fate::Undone) => {
             "Nothing of it is kept. Send the same request with the same key again."
-        }
-        _ if error.about().fate == Some(Fate::Unknown) => {
-            "It may have taken effect. Send the same request with the same key again: it does not happen twice."
         }
         ErrorKind::MissingKey => "Send a new, unique key, the same one on every retry of this action.",
         ErrorKind::InvalidKey => "Send 1 to 255 visible ASCII characters, a UUID for instance.",

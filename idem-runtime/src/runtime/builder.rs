@@ -31,6 +31,7 @@ pub(crate) struct Config {
     pub(crate) in_flight: InFlight,
     pub(crate) lease: Duration,
     pub(crate) quarantine: Duration,
+    pub(crate) provider_window: Duration,
     pub(crate) transaction_timeout: Duration,
     pub(crate) store_timeout: Duration,
     pub(crate) sweep_every: Duration,
@@ -95,6 +96,7 @@ impl Builder {
             in_flight: InFlight::Reject,
             lease: Duration::from_secs(30),
             quarantine: Duration::from_secs(10 * 60),
+            provider_window: Duration::from_secs(24 * 60 * 60),
             transaction_timeout: Duration::from_secs(5),
             store_timeout: Duration::from_secs(5),
             sweep_every: Duration::from_secs(1),
@@ -151,6 +153,15 @@ impl Builder {
     /// Default 10 min.
     pub fn quarantine(mut self, quarantine: Duration) -> Self {
         self.config.quarantine = quarantine;
+        self
+    }
+
+    /// How long after its first request an operation with `in_doubt = rerun_deduped` may be run again. Shorter than all the
+    /// providers that it calls remember a key, by as long as a body may take: a second run that comes when they have
+    /// forgotten is a second effect. At least `lease`, at most 3650 days, default 24 h. What was not run again by then is
+    /// in doubt. An operation keeps the window that it began with.
+    pub fn provider_window(mut self, window: Duration) -> Self {
+        self.config.provider_window = window;
         self
     }
 
@@ -257,6 +268,11 @@ impl Builder {
         );
         check(!(MIN_TTL..=MAX_TTL).contains(&config.ttl), "`ttl` must be 1 s to 3650 days");
         check(!(MIN_LEASE..=MAX_TTL).contains(&config.lease), "`lease` must be at least 1 s");
+        let window = config.provider_window;
+        check(
+            window < config.lease || window > MAX_TTL,
+            "`provider_window` must be at least `lease`, and at most 3650 days",
+        );
         check(config.quarantine > MAX_TTL, "`quarantine` must be at most 3650 days");
         check(config.purge_every > MAX_TTL, "`purge_every` must be at most 3650 days");
         let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);

@@ -28,6 +28,7 @@ struct App {
     payload = fields("/amount", "/a~1b"),
     in_flight = wait("2s"),
     client_errors = keep("30s"),
+    in_doubt = rerun_deduped,
     timeout = "10s",
     state = App,
     crate = ::idem_runtime,
@@ -41,7 +42,7 @@ async fn handler(
     Ok((StatusCode::CREATED, format!("{tenant} {account} {} {}", amount * rate, exec.is_protected())))
 }
 
-#[idempotent(scope = tenant, op = "given-key", key = (*amount, 0).0, payload = none, in_flight = reject, client_errors = store)]
+#[idempotent(scope = tenant, op = "given-key", key = (*amount, 0).0, payload = none, in_flight = reject, client_errors = store, in_doubt = hold)]
 async fn given_key(Path(tenant): Path<String>, Json(amount): Json<u64>) -> String {
     format!("{tenant} {amount}")
 }

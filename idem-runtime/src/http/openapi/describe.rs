@@ -247,7 +247,10 @@ fn problem_schema(base: &str) -> RefOr<Schema> {
         .property("detail", member(Type::String, "This problem in words."))
         .property(
             "state",
-            word("Where the key stands.", &["in_flight", "completed", "expired", "in_doubt", "released", "unknown"]),
+            word(
+                "Where the key stands.",
+                &["in_flight", "completed", "expired", "in_doubt", "resumable", "released", "unknown"],
+            ),
         )
         .property("op", member(Type::String, "The operation."))
         .property("operation", member(Type::String, "The record, for support.").pattern(Some("^[0-9a-f]{32}$")))
