@@ -127,11 +127,13 @@ async fn clause_04_a_result_that_is_promised_has_a_place() {
     assert!(missing[0].contains("write `.operations_at("), "{missing:?}");
     let default = told(InFlight::Accepted, None).await;
     assert!(default.len() == 2 && default.iter().any(|fault| fault.starts_with("`in_flight` is `accepted`")));
-    for template in ["/operations", "/operations/{Id}", "", "/operations/{id}\n"] {
+    for template in
+        ["/operations", "/operations/{Id}", "", "/operations/{id}\n", "operations/{id}", "{id}", "ftp://a/{id}"]
+    {
         let faulty = told(InFlight::Accepted, Some(template)).await;
-        assert!(faulty.len() == 1 && faulty[0].contains("must be a path or URL that has `{id}`"), "{faulty:?}");
+        assert!(faulty.len() == 1 && faulty[0].contains("must be a path that begins with `/`"), "{faulty:?}");
     }
-    for template in ["/operations/{id}", "https://api.example.com/operations/{id}/result", "{id}"] {
+    for template in ["/operations/{id}", "https://api.example.com/operations/{id}/result"] {
         assert_eq!(told(InFlight::Accepted, Some(template)).await, [""; 0]);
     }
 }

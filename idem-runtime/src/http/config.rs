@@ -65,10 +65,11 @@ impl HttpConfig {
             faults.push("`read_timeout` must be more than zero".to_owned());
         }
         if let Some(template) = &self.operations_at
-            && (!template.contains(ID) || HeaderValue::try_from(template).is_err())
+            && !is_place(template)
         {
             faults.push(format!(
-                "`operations_at({template:?})` must be a path or URL that has `{ID}` in the record's place"
+                "`operations_at({template:?})` must be a path that begins with `/`, or an `http://` or `https://` URL, that \
+                 has `{ID}` in the record's place"
             ));
         }
         faults
@@ -96,6 +97,12 @@ impl HttpConfig {
         }
         parsed
     }
+}
+
+/// Whether a `Location` made of it means the same wherever it is read: a relative one would depend on the request's path.
+fn is_place(template: &str) -> bool {
+    let is_whole = ["/", "http://", "https://"].iter().any(|start| template.starts_with(start));
+    is_whole && template.contains(ID) && HeaderValue::try_from(template).is_ok()
 }
 
 /// A stored answer that is about to be shown again: what `authorize_replay` decides on.
@@ -159,8 +166,8 @@ impl Builder {
     }
 
     /// Where clients fetch the result of an operation that is under way: the `Location` of a 202, for operations with
-    /// `in_flight = accepted`, with the record's id in the place of `{id}`. A path as clients see it, nesting included, or a
-    /// whole URL. A template without `{id}` is a fault at `build()`, and so is `accepted` without this.
+    /// `in_flight = accepted`, with the record's id in the place of `{id}`. A path as clients see it, from the `/` on and nesting included, or a
+    /// whole URL. Anything else is a fault at `build()`, also a template without `{id}`, and so is `accepted` without this.
     ///
     /// The program mounts [`Runtime::operation`](crate::Runtime::operation) there itself, since only it knows who asks:
     ///
