@@ -90,6 +90,33 @@ async fn scenario_12_a_request_without_a_key_is_refused() {
     assert_eq!((shop.records().await, shop.probe.effects()), (0, 0));
 }
 
+/// Whoever reads it may not be who wrote the client, and a gateway may have dropped the header.
+#[tokio::test]
+async fn clause_08_a_refusal_of_a_key_names_its_header_and_form() {
+    let shop = Shop::open_with(router(), |builder| builder.header("X-Request-Key")).await;
+    let detail = async |request: reqwest::RequestBuilder, slug: &str| {
+        let told = problem(request.bearer_auth("acme").json(&json!({})).send().await.unwrap()).await;
+        assert_eq!((told.status, told.slug.as_str()), (400, slug));
+        told.body["detail"].as_str().unwrap().to_owned()
+    };
+    for (path, header, form) in [
+        ("/required", "X-Request-Key", "1 to 255 visible ASCII characters"),
+        ("/paypal", "PayPal-Request-Id", "1 to 255 visible ASCII characters"),
+        ("/uuid", "X-Request-Key", "a hyphenated UUID"),
+    ] {
+        let request = || shop.client.post(shop.url(path));
+        for told in [
+            detail(request(), "idempotency-key-missing").await,
+            detail(request().header(header, "a, b"), "idempotency-key-invalid").await,
+        ] {
+            assert!(told.contains(&format!("in the header `{header}`")) && told.contains(form), "{told}");
+        }
+    }
+    let order = shop.client.post(shop.url("/orders")).bearer_auth("acme").json(&json!({"key": "", "amount": 1}));
+    let told = problem(order.send().await.unwrap()).await;
+    assert!(!told.body["detail"].as_str().unwrap().contains("header"), "there is none: {}", told.body);
+}
+
 /// C09 and C55: optional means unprotected, not one key for all.
 #[tokio::test]
 async fn scenario_13_where_a_key_is_optional_a_request_without_one_just_runs() {

@@ -16,6 +16,7 @@ use super::config::HttpConfig;
 use crate::{
     Runtime,
     error::{Error, ErrorKind, Fate},
+    operation::{self, KeyFormat},
 };
 
 /// What a client is told when its call was not run, as RFC 9457 has it. Clients branch on `type`.
@@ -158,7 +159,7 @@ impl Problem {
             type_uri: format!("{}{}", config.problem_base, row.slug),
             title: row.title,
             status: status.as_u16(),
-            detail: detail(error, settles_itself),
+            detail: detail(error, config, settles_itself),
             state: match about.fate {
                 Some(Fate::Undone) => Some("released"),
                 Some(Fate::Unknown) => Some("unknown"),
@@ -208,8 +209,10 @@ pub(super) fn whole_seconds(retry_after: Duration) -> HeaderValue {
 }
 
 /// What a caller can make use of: never a source, which may name tables, files or hosts.
-fn detail(error: &Error, settles_itself: bool) -> String {
+fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -> String {
+    let about_the_key = about_the_key(error, config);
     let advice = match error.kind() {
+        _ if about_the_key.is_some() => about_the_key.as_deref().unwrap_or_default(),
         _ if matches!(error.about().fate, Some(Fate::Unknown | Fate::RunAgain)) => {
             "It may have taken effect. Send the same request with the same key again: it does not happen twice."
         }
@@ -248,6 +251,23 @@ fn detail(error: &Error, settles_itself: bool) -> String {
     match error.about().detail {
         Some(detail) => format!("{advice} ({detail})"),
         None => advice.to_owned(),
+    }
+}
+
+/// Where the key goes and what it looks like, for a client that sent none or a bad one. `None` where no header carries it.
+fn about_the_key(error: &Error, config: &HttpConfig) -> Option<String> {
+    let operation = error.about().op.and_then(operation::named).filter(|operation| operation.key.is_none())?;
+    let header = operation.header.unwrap_or(&config.header_as_written);
+    let form = match operation.key_format {
+        KeyFormat::Any => "1 to 255 visible ASCII characters, a UUID for instance",
+        KeyFormat::Uuid => "a hyphenated UUID",
+    };
+    match error.kind() {
+        ErrorKind::MissingKey => Some(format!(
+            "Send a new, unique key in the header `{header}` ({form}), the same one on every retry of this action."
+        )),
+        ErrorKind::InvalidKey => Some(format!("Send {form}, in the header `{header}`.")),
+        _ => None,
     }
 }
 
