@@ -184,11 +184,20 @@ async fn clause_23_a_process_starts_and_stops_without_a_fuss() {
 #[tokio::test]
 async fn clause_23_a_database_that_is_none_of_ours_is_refused_in_words() {
     for url in ["mysql://localhost/shop", "payments.db", ""] {
-        let told = Payments::refuses(url, None).await;
+        let told = Payments::refuses(url, &[]).await;
         assert!(told.contains("DATABASE_URL must begin with `sqlite://` or `postgres://`"), "{told}");
     }
-    let told = Payments::refuses("postgres://localhost/shop", Some("session")).await;
+    let told = Payments::refuses("postgres://localhost/shop", &[("DATABASE_POOLER", "session")]).await;
     assert!(told.contains("DATABASE_POOLER is `session`; it can be `transaction`"), "{told}");
+}
+
+#[tokio::test]
+async fn clause_23_a_setting_that_cannot_be_used_is_named() {
+    let disk = Disk::new().await;
+    for (name, value) in [("LEASE_SECONDS", "half a minute"), ("ADDR", "nowhere")] {
+        let told = Payments::refuses(disk.url(), &[(name, value)]).await;
+        assert!(told.contains(&format!("{name} is `{value}`")), "{told}");
+    }
 }
 
 mod on_sqlite {

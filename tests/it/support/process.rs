@@ -185,12 +185,9 @@ impl Payments {
     }
 
     /// What it says when it refuses to start over this.
-    pub(crate) async fn refuses(url: &str, pooler: Option<&str>) -> String {
+    pub(crate) async fn refuses(url: &str, set: &[(&str, &str)]) -> String {
         let mut command = Command::new(binary());
-        command.env("ADDR", "127.0.0.1:0").env("DATABASE_URL", url).kill_on_drop(true);
-        if let Some(pooler) = pooler {
-            command.env("DATABASE_POOLER", pooler);
-        }
+        command.env("ADDR", "127.0.0.1:0").env("DATABASE_URL", url).envs(set.iter().copied()).kill_on_drop(true);
         let output = timeout(Duration::from_secs(20), command.output()).await.expect("it runs").unwrap();
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()

@@ -11,7 +11,11 @@ mod metrics;
 mod orders;
 mod tenant;
 
-use std::{env, error::Error, time::Duration};
+use std::{
+    env::{self, VarError},
+    error::Error,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -59,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/healthz", get(async || "ok"))
         .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
         .with_state(app);
-    let listener = TcpListener::bind(&addr).await?;
+    let listener = TcpListener::bind(&addr).await.map_err(|error| format!("ADDR is `{addr}`: {error}"))?;
     println!("payments listens on http://{}", listener.local_addr()?);
 
     let draining = idem.clone();
@@ -94,7 +98,8 @@ async fn over(url: &str) -> Result<(Builder, MethodRouter<App>), Box<dyn Error>>
             let store = match env::var("DATABASE_POOLER").as_deref() {
                 Ok("transaction") => store.with_simple_protocol(),
                 Ok(other) => return Err(format!("DATABASE_POOLER is `{other}`; it can be `transaction`").into()),
-                Err(_) => store,
+                Err(VarError::NotPresent) => store,
+                Err(error) => return Err(format!("DATABASE_POOLER: {error}").into()),
             };
             store.migrate().await?;
             Ok((Runtime::builder(store), post(place_order::<Postgres>)))
@@ -106,7 +111,11 @@ async fn over(url: &str) -> Result<(Builder, MethodRouter<App>), Box<dyn Error>>
 /// How long a process may be silent before its payments are in doubt.
 fn lease() -> Result<Duration, Box<dyn Error>> {
     match env::var("LEASE_SECONDS") {
-        Ok(seconds) => Ok(Duration::from_secs(seconds.parse()?)),
-        Err(_) => Ok(Duration::from_secs(30)),
+        Ok(seconds) => match seconds.parse() {
+            Ok(seconds) => Ok(Duration::from_secs(seconds)),
+            Err(error) => Err(format!("LEASE_SECONDS is `{seconds}`; it must be whole seconds: {error}").into()),
+        },
+        Err(VarError::NotPresent) => Ok(Duration::from_secs(30)),
+        Err(error) => Err(format!("LEASE_SECONDS: {error}").into()),
     }
 }
