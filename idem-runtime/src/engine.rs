@@ -188,13 +188,10 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         }
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
-        Found::InDoubt(reason) if runtime.config().recovers(call.operation.op) => {
-            tracing::info!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; its recovery hook is asked");
-            call.error(ErrorKind::InDoubt)
-        }
         Found::InDoubt(reason) => {
             if call.watch.is_of_a_call() {
-                tracing::warn!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown; it waits for `Runtime::resolve`");
+                // A client may retry for hours. People are told once, by the end of the run or by the look for doubts.
+                tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown");
             }
             call.error(ErrorKind::InDoubt)
         }

@@ -4,7 +4,7 @@ use metrics::{Unit, with_local_recorder};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 use super::{Ending, Observer, meters, purge_refused, purged};
-use crate::{key::RecordId, store::Doubts};
+use crate::{key::RecordId, state::Reason, store::Doubts};
 
 const DOCUMENTED: &str = include_str!("../docs/observing.md");
 
@@ -42,6 +42,21 @@ fn every_metric_and_every_outcome_is_documented_once() {
         assert_eq!(DOCUMENTED.matches(&row).count(), 1 + fields, "{row}");
     }
     assert_eq!(DOCUMENTED.matches("\n| `idem_").count(), meters::ALL.len(), "and nothing else is");
+}
+
+#[test]
+fn every_reason_is_documented_with_its_number() {
+    let reasons = (1..100).filter_map(Reason::from_code).filter(|reason| !matches!(reason, Reason::Unknown(_)));
+    let rows: Vec<String> = reasons.map(|reason| format!("\n| `{reason:?}` | {} | ", reason.code())).collect();
+    assert_eq!(rows.len(), 9);
+    for row in &rows {
+        assert_eq!(DOCUMENTED.matches(row).count(), 1, "{row}");
+    }
+    let (_, section) = DOCUMENTED.split_once("\n# Reasons\n").unwrap();
+    let ended = section.lines().find(|line| line.starts_with("After ")).unwrap();
+    for reason in (1..8).filter_map(Reason::from_code) {
+        assert_eq!(ended.contains(&format!("`{reason:?}`")), !reason.body_has_ended(), "{reason:?}");
+    }
 }
 
 #[test]

@@ -96,24 +96,26 @@ impl Watch {
     /// The body's outcome was stored, or could not be.
     pub(crate) fn settled(&self, record: RecordId, attempt: Attempt, outcome: &Outcome, how: Settled, took: Duration) {
         self.0.meters.finish_took(took);
-        self.end(Ending::of_run(outcome, how));
-        let op = self.0.meters.op; // and the record whole: it is what `Runtime::find_record` takes
+        let ending = Ending::of_run(outcome, how);
+        self.end(ending);
+        // The outcome in the span's and the metrics' word; the record whole: it is what `Runtime::find_record` takes.
+        let op = self.0.meters.op;
         match (how, outcome) {
             (Settled::Unrecorded, _) => {
-                tracing::error!(target: "idem::engine", op, outcome = "unrecorded", %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");
+                tracing::error!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");
             }
             (Settled::Lost, _) => {
                 self.0.meters.fenced();
-                tracing::warn!(target: "idem::engine", op, outcome = "fenced", %attempt, %record, "the lease was lost; serving what is stored");
+                tracing::warn!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "the lease was lost; serving what is stored");
             }
             (Settled::Stored, Outcome::InDoubt(reason)) => {
-                tracing::warn!(target: "idem::engine", op, outcome = "in_doubt", ?reason, %attempt, %record, "the outcome is unknown; the key is held");
+                tracing::warn!(target: "idem::engine", op, outcome = ending.as_str(), ?reason, %attempt, %record, "the outcome is unknown; the key is held");
             }
             (Settled::Stored, Outcome::Resumable(reason)) => {
-                tracing::warn!(target: "idem::engine", op, outcome = "resumable", ?reason, %attempt, %record, "the outcome is unknown; the next retry runs it again");
+                tracing::warn!(target: "idem::engine", op, outcome = ending.as_str(), ?reason, %attempt, %record, "the outcome is unknown; the next retry runs it again");
             }
-            (Settled::Stored, outcome) => {
-                tracing::debug!(target: "idem::engine", op, outcome = ?outcome.state(), %attempt, %record);
+            (Settled::Stored, _) => {
+                tracing::debug!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record);
             }
         }
     }

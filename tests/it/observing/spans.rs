@@ -66,6 +66,10 @@ async fn case_104_a_call_is_one_span_that_says_what_it_came_to() {
         send(key, body).await;
         assert_eq!(the_span(&logs, &mut seen).await["outcome"], outcome);
     }
+    let about = |text: &str| logs.alarming().into_iter().filter(|line| line.text.contains(text)).count();
+    assert_eq!(about("whose outcome is unknown"), 0, "people are told once, not at each retry");
+    assert_eq!(about("the outcome is unknown"), 1);
+    assert_eq!(about("outcome=\"held\""), 1, "and in the span's word");
     send("k4", json!({"status": 422})).await;
     send("k4", json!({})).await;
     assert_eq!(logs.spans().last().unwrap().fields["attempts"], "2");
