@@ -75,7 +75,14 @@ impl Fingerprint {
     /// the two has none: a false match would show one caller's answer to another.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
-        if self.algorithm == other.algorithm { self.digest == other.digest } else { self.scope() == other.scope() }
+        if self.algorithm == other.algorithm { self.digest == other.digest } else { self.is_of_the_scope_of(other) }
+    }
+
+    /// Whether nothing is known against both being of one scope. What another scope's record is may not be told, even where
+    /// its state cannot be read.
+    #[must_use]
+    pub fn is_of_the_scope_of(&self, other: &Self) -> bool {
+        self.scope() == other.scope()
     }
 
     fn scope(&self) -> Option<&[u8]> {

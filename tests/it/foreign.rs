@@ -12,7 +12,7 @@ use idem_runtime::{Audit, Error, ErrorKind, Execution, RecordId, Resolution, Run
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::support::{App, Fault, Plan, Probe, Seen, Shop, Tenant, Verb, eventually, handler, seen};
+use crate::support::{App, Fault, Plan, Probe, Seen, Shop, Tenant, Verb, eventually, handler, problem, seen};
 
 handler!(charge, op = "foreign.charge", ttl = "24h", refuse_late = "48h", foreign_scope = reject);
 handler!(keeps, op = "foreign.keeps", client_errors = keep("30s"), foreign_scope = reject, in_flight = accepted);
@@ -174,6 +174,23 @@ async fn clause_05_only_its_scope_finds_a_record() {
     let fetch = async |tenant| shop.client.get(shop.url(&place)).bearer_auth(tenant).send().await.unwrap();
     assert_eq!(fetch("globex").await.status(), 404);
     assert!(seen(fetch("acme").await).await.replayed);
+}
+
+/// What cannot be read says all the same whose it is.
+#[tokio::test]
+async fn clause_05_a_state_of_a_newer_version_is_told_to_its_own_scope_only() {
+    let shop = Shop::open(router()).await;
+    send(&shop, "acme", "/charge", &json!({})).await;
+    let place = format!("/operations/{}", shop.record("foreign.charge", "k1").await.id);
+    shop.sql("update idem_key set state = 104").await;
+    let fetch = async |tenant| shop.client.get(shop.url(&place)).bearer_auth(tenant).send().await.unwrap();
+    for plan in [json!({}), json!({"amount": 4})] {
+        let told = problem(send(&shop, "globex", "/charge", &plan).await).await;
+        assert_eq!((told.status, told.slug.as_str()), (422, "idempotency-key-reused"));
+        assert_eq!(send(&shop, "acme", "/charge", &plan).await.status(), 409);
+    }
+    assert_eq!((fetch("globex").await.status().as_u16(), fetch("acme").await.status().as_u16()), (404, 409));
+    assert_eq!((shop.state().await, shop.probe.effects()), (104, 1));
 }
 
 #[tokio::test]

@@ -107,6 +107,10 @@ impl Row {
             Verdict::Mismatch => Claimed::Found(Found::Mismatch),
             Verdict::Answered => Claimed::Found(self.answer(response, now)),
             Verdict::Expired => Claimed::Found(Found::Expired),
+            // Another scope's record is not told of, whatever it is; of the payload nothing is known, for the state may be free.
+            Verdict::Unknown if !self.fingerprint.is_of_the_scope_of(&peek.fingerprint) => {
+                Claimed::Found(Found::Mismatch)
+            }
             Verdict::Unknown => Claimed::Found(Found::Unknown),
         })
     }
