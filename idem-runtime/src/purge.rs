@@ -223,3 +223,6 @@ fn tell(refusal: &Refusal) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
