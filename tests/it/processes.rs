@@ -75,5 +75,5 @@ async fn had_begun(disk: &Disk) -> bool {
     done == 1
 }
 
-/// How often a test hangs up before it gives up.
+/// How often a test tries to meet a moment before it gives up.
 const TRIES: u32 = 20;
