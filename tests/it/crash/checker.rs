@@ -161,6 +161,7 @@ impl<'a> History<'a> {
     fn a_doubt_without_reason(&self) -> Option<String> {
         let in_doubt = self.log.last.get(&self.key).is_some_and(Answer::is_doubt);
         let excused = self.log.failing.contains(&self.key)
+            || self.answers().any(|(_, answer)| answer.slug.as_deref() == Some(UNAVAILABLE)) // a claim may have come late
             || self.told.iter().any(|told| self.log.damage.iter().any(|damage| hits(damage, told)));
         (in_doubt && !excused).then(|| "in doubt, but nothing had happened to it".to_owned())
     }

@@ -228,7 +228,8 @@ pub(crate) fn everything(backend: Backend) -> Menu {
     Menu {
         servers: SERVERS,
         of_a_server: match backend {
-            Backend::Sqlite => &[(Fault::Kill, 6), (Fault::Freeze, 3), (Fault::Stop, 2)],
+            // Frozen while it writes, a server keeps all others from writing, so all that runs ends in doubt.
+            Backend::Sqlite => &[(Fault::Kill, 8), (Fault::Freeze, 2), (Fault::Stop, 2)],
             _ => &[(Fault::Kill, 6), (Fault::Freeze, 4), (Fault::LongFreeze, 1), (Fault::Stop, 2)],
         },
         of_the_database: &[

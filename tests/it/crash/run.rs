@@ -171,27 +171,34 @@ impl Ground {
     }
 }
 
-/// Each key, until it has its end. Nothing is broken any more.
+/// Each key, until it has its end. Nothing is broken any more: first one try for each, with few at a time, then whatever
+/// takes its time.
 async fn ask_once_more(clients: &Clients, to_the_end: Duration, log: &mut Log) {
-    let ask = async |key: Key| {
-        let begun = clients.now();
-        let mut told = None;
-        let mut doubts = 0;
-        while clients.now() - begun < to_the_end {
-            let server = (key.nr as usize / Mode::ALL.len() + doubts) % SERVERS;
-            let Some(answer) = clients.ask(key, server, to_the_end).await else { continue };
-            let (ends, doubt) = (answer.is_final(), answer.is_doubt());
-            doubts += usize::from(doubt);
-            told = Some(answer);
-            if ends || (doubt && doubts > 1 && key.mode.may_stay_in_doubt()) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(if doubt { 1_000 } else { 100 })).await; // between two tries
+    for (at_a_time, limit) in [(16, Duration::ZERO), (256, to_the_end)] {
+        let open: Vec<Key> = clients.keys().into_iter().filter(|key| !has_ended(*key, log.last.get(key))).collect();
+        let ask = async |key: Key| Some((key, ask_for(clients, key, limit).await?));
+        let asked: Vec<_> = stream::iter(open).map(ask).buffer_unordered(at_a_time).collect().await;
+        log.last.extend(asked.into_iter().flatten());
+    }
+}
+
+/// What this key is told when it has its end, or in the end.
+async fn ask_for(clients: &Clients, key: Key, limit: Duration) -> Option<Answer> {
+    let begun = clients.now();
+    let mut told = None;
+    for server in (key.nr as usize).. {
+        let answer = clients.ask(key, server % SERVERS, Duration::from_secs(20)).await;
+        told = answer.or(told);
+        if has_ended(key, told.as_ref()) || clients.now() - begun >= limit {
+            break;
         }
-        Some((key, told?))
-    };
-    let asked: Vec<Option<(Key, Answer)>> = stream::iter(clients.keys()).map(ask).buffer_unordered(256).collect().await;
-    log.last = asked.into_iter().flatten().collect();
+        tokio::time::sleep(Duration::from_millis(500)).await; // between two tries
+    }
+    told
+}
+
+fn has_ended(key: Key, told: Option<&Answer>) -> bool {
+    told.is_some_and(|told| told.is_final() || (told.is_doubt() && key.mode.may_stay_in_doubt()))
 }
 
 /// The keys of which a run was drawn to end badly.

@@ -155,6 +155,7 @@ fn a_doubt_without_a_reason() {
     assert_eq!(damage(Some(1), 0, 1), [Rule::DoubtHasReason], "another server's");
     assert_eq!(damage(Some(0), 20, 21), [Rule::DoubtHasReason], "much later");
     assert_eq!((damage(Some(0), 1, 2), damage(None, 3, 4)), (vec![], vec![]));
+    assert_eq!(check(&log(Mode::Held, &[refused(503, UNAVAILABLE), in_doubt()], &[])), []);
     let mut drawn = log(Mode::Held, &[failed(), in_doubt()], &[]);
     drawn.failing.insert(key(Mode::Held));
     assert_eq!(check(&drawn), []);
