@@ -23,9 +23,14 @@ pub enum Recovery {
     /// [`Execution::link`](crate::Execution::link). A handler's answer is made by `StoredResponse::http`, a function's by
     /// `StoredResponse::value`.
     Completed(StoredResponse, Vec<(String, String)>),
-    /// Surely nothing happened *so far*. The key is released if the first run cannot act any more: if it ended by its own
-    /// report, or if the end of its lease is longer ago than `quarantine` and the operation's `timeout`. Before that it
-    /// counts as [`StillUnknown`](Self::StillUnknown): a process that is only frozen may still do it.
+    /// Surely nothing happened, and nothing that the first run has sent will still make it happen. Not to be said before
+    /// the limit of your client *and* the provider's own have passed since [`InDoubt::silent_for`]: a request whose reply
+    /// timed out may be at the provider, who has yet to begin.
+    ///
+    /// The key is released if the body came to its own end ([`Reason::body_has_ended`]), or if the end of its lease is
+    /// longer ago than `quarantine` and the operation's `timeout`. Before that it counts as
+    /// [`StillUnknown`](Self::StillUnknown): a process that is only frozen may still do it, and a body that was cut off
+    /// may have a request on its way.
     NotApplied,
     /// Nobody can tell yet.
     StillUnknown {
@@ -99,6 +104,13 @@ impl InDoubt {
         self.record.age
     }
 
+    /// How long the first run has been silent, by the store's clock: since it reported that its outcome is unknown, or
+    /// since its lease ended. What "no such thing" is worth depends on it: see [`Recovery::NotApplied`].
+    #[must_use]
+    pub fn silent_for(&self) -> Duration {
+        self.record.silent_for
+    }
+
     /// Whose it is, as [`Scope::as_str`](crate::Scope::as_str) writes it.
     #[must_use]
     pub fn scope(&self) -> &str {
@@ -132,6 +144,7 @@ impl Builder {
     ///
     /// ```no_run
     /// # #[cfg(feature = "axum")] mod example {
+    /// # use std::time::Duration;
     /// # use idem_runtime::{InDoubt, MemoryStore, Recovery, Runtime, StoredResponse};
     /// # #[derive(Clone)] struct Provider;
     /// # impl Provider { async fn find(&self, _key: &str) -> Result<Option<String>, std::io::Error> { Ok(None) } }
@@ -146,8 +159,9 @@ impl Builder {
     ///                     Ok(answer) => Recovery::Completed(answer, vec![("provider".to_owned(), id)]),
     ///                     Err(_) => Recovery::StillUnknown { retry_in: None },
     ///                 },
-    ///                 Ok(None) => Recovery::NotApplied,
-    ///                 Err(_) => Recovery::StillUnknown { retry_in: None },
+    ///                 // Neither the client nor the provider takes longer than this over a request.
+    ///                 Ok(None) if doubt.silent_for() > Duration::from_secs(120) => Recovery::NotApplied,
+    ///                 Ok(None) | Err(_) => Recovery::StillUnknown { retry_in: None },
     ///             }
     ///         }
     ///     })

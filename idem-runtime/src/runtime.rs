@@ -132,9 +132,11 @@ impl Runtime {
     /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
     /// is changed. Every retry gets what is settled here, and the first run, should it still be alive, cannot
     /// overwrite it. [`Resolution::Release`] lets the next retry run; it is refused while the first run could
-    /// still act: until the body has ended by its own report, or its lease ended longer ago than `quarantine`
-    /// (and than the operation's `timeout`). Until then a record that is settled otherwise is not run again either, also
-    /// where its windows are shorter: a retry gets the answer, then 410 `idempotency-result-expired`.
+    /// still act: until its body has come to its own end (a status, an error, a panic), or its lease ended longer ago than
+    /// `quarantine` (and than the operation's `timeout`). A request that it has sent may be at the provider for longer:
+    /// release nothing before your client's limit and the provider's own have passed. Until then a record that is settled
+    /// otherwise is not run again either, also where its windows are shorter: a retry gets the answer, then 410
+    /// `idempotency-result-expired`.
     ///
     /// In a program that does not contain the operation (an operator's tool), its `timeout` and its kind are not known:
     /// give that program a `quarantine` at least as long, and complete a handler's record with
@@ -334,7 +336,7 @@ fn refused(record: &Record, resolve: &Resolve) -> &'static str {
         State::InFlight => "its body still runs",
         State::Done | State::Rejected | State::Released => "it is settled already",
         State::InDoubt | State::Resumable => {
-            "it may not be released yet: its body could still act until the quarantine after the end of its lease is over"
+            "it may not be released yet: its body, or what it has sent, could still act until the quarantine after the end of its lease is over"
         }
         State::Unknown(_) => "a newer version of this program wrote it",
     }

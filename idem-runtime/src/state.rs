@@ -127,10 +127,12 @@ impl Reason {
         })
     }
 
-    /// The owner itself reported this reason after its body had ended, so nothing of that run can still act.
+    /// The owner itself reported this reason after its body had come to its own end, so nothing of it runs any more. Not
+    /// [`Timeout`](Self::Timeout) and [`Cancelled`](Self::Cancelled): such a body was dropped in the middle of a wait, and
+    /// the request that it waited for may be on its way.
     #[must_use]
     pub const fn body_has_ended(self) -> bool {
-        matches!(self, Self::Status | Self::Panic | Self::Cancelled | Self::Timeout | Self::Store)
+        matches!(self, Self::Status | Self::Panic | Self::Store)
     }
 }
 
@@ -227,8 +229,8 @@ fn is_all_of_it(facts: &Facts) -> bool {
     facts.mine && !facts.continued
 }
 
-/// Nothing of any run can still act: the only one ended by its own report, or all have been silent longer than they could
-/// live.
+/// Nothing of any run can still act: the body of the only one came to its own end, or all have been silent longer than they
+/// could live.
 fn may_be_released(facts: &Facts) -> bool {
     let ended = facts.state != State::InFlight && facts.reason.is_some_and(Reason::body_has_ended) && !facts.continued;
     ended || (facts.lease_over && facts.quarantine_over)

@@ -17,6 +17,7 @@ use crate::support::{App, Fault, Logs, Place, Shop, Verb, eventually, handler, p
 handler!(charge, op = "recovering.charge");
 handler!(patient, op = "recovering.patient", in_flight = wait("15s"));
 handler!(alone, op = "recovering.alone");
+handler!(brief, op = "recovering.brief", timeout = "1s");
 
 const LONG: Duration = Duration::from_secs(11 * 60);
 /// The time of the lease's grace, and what a look for doubts may leave out.
@@ -73,11 +74,12 @@ impl Bank {
     }
 
     fn hooks(&self, builder: Builder) -> Builder {
-        let (one, other) = (self.clone(), self.clone());
+        let (one, other, brief) = (self.clone(), self.clone(), self.clone());
         builder
             .sweep_every(Duration::from_millis(20))
             .recover("recovering.charge", move |doubt| one.clone().find(doubt))
             .recover("recovering.patient", move |doubt| other.clone().find(doubt))
+            .recover("recovering.brief", move |doubt| brief.clone().find(doubt))
     }
 
     async fn shop(&self) -> Shop {
@@ -86,7 +88,11 @@ impl Bank {
 }
 
 fn router() -> Router<App> {
-    Router::new().route("/charge", post(charge)).route("/patient", post(patient)).route("/alone", post(alone))
+    Router::new()
+        .route("/charge", post(charge))
+        .route("/patient", post(patient))
+        .route("/alone", post(alone))
+        .route("/brief", post(brief))
 }
 
 async fn failed(shop: &Shop, path: &str, key: &str) {
@@ -213,6 +219,25 @@ async fn scenario_61_not_found_frees_the_key_of_a_run_that_ended_by_its_own_repo
     eventually(async || stands(&shop, "k").await == State::Released).await;
     let again = seen(retry_other(&shop, "k").await).await; // even with another payload
     assert!(again.ran());
+}
+
+/// It was dropped while it waited for its provider, who has its request.
+#[tokio::test]
+async fn scenario_61_not_found_frees_no_key_whose_body_was_cut_off() {
+    let bank = Bank::default();
+    bank.says(Says::No);
+    let shop = bank.shop().await;
+    let _held = shop.probe.hold().await;
+    let first = shop.post("/brief", "k").json(&json!({})).send().await.unwrap();
+    assert_eq!(first.status(), 504);
+    shop.pass(A_WHILE).await;
+    bank.is_asked(1).await;
+    shop.pass(A_WHILE).await;
+    bank.is_asked(2).await; // so what it said at first is written down
+    let record = shop.record("recovering.brief", "k").await;
+    assert_eq!((record.state, record.reason), (State::InDoubt, Some(Reason::Timeout)));
+    let doubt = &bank.asked()[1];
+    assert!(doubt.silent_for() >= A_WHILE * 2 && doubt.silent_for() < LONG, "{:?}", doubt.silent_for());
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Each configuration by its letter. What is wrong must be found to be wrong.
 
 use idem_model_tests::{
-    A, Compare, Config, Dedupe,
+    A, Compare, Config, CutOff, Dedupe,
     Invariant::{self, Final, I1, I2, I3, I4, I6, I7, Payload},
     Mode,
     Reached::{
-        self, Abandoned, ActedInDoubt, Completed, Late, Lost, Purged, Rejected, Released, RunAgain, RunsBesideAZombie,
-        Stripped, Told,
+        self, Abandoned, ActedInDoubt, Arrived, Completed, Late, Lost, Purged, Rejected, Released, RunAgain,
+        RunsBesideAZombie, Stripped, Told,
     },
     Release::{AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
     Settler::{Hook, Operator},
@@ -172,6 +172,28 @@ fn model_o_a_hook_looks_before_the_end_of_the_quarantine() {
     breaks("O, early look", Config { settler: Some(Hook(QuarantinedAtTheEnd)), ..FEW }, &[I1]);
 }
 
+/// A body that ran into its `timeout` has sent its request.
+#[test]
+fn model_o_a_hook_releases_after_quarantine_what_was_cut_off() {
+    let settler = Some(Hook(QuarantinedAtTheLook));
+    let config = Config { settler, cut_off: CutOff::TimedOut, client_errors: false, expiries: 1, ..SETTLED };
+    holds("O, cut off", config, &[Told, Arrived, Completed, Released, RunsBesideAZombie]);
+}
+
+#[test]
+fn model_l_an_operator_releases_after_quarantine_what_was_cut_off() {
+    let settler = Some(Operator(QuarantinedAtTheLook));
+    let config = Config { settler, cut_off: CutOff::TimedOut, client_errors: false, expiries: 1, ..SETTLED };
+    holds("L, cut off", config, &[Told, Arrived, Completed, Released, RunsBesideAZombie]);
+}
+
+/// Its effect comes after the hook has looked.
+#[test]
+fn model_o_a_body_that_was_cut_off_counts_as_ended() {
+    let settler = Some(Hook(QuarantinedAtTheLook));
+    breaks("O, cut off is not the end", Config { settler, cut_off: CutOff::Failed, ..FEW }, &[I1]);
+}
+
 #[test]
 fn model_p_a_hook_only_completes() {
     holds("P", Config { settler: Some(Hook(Never)), late: true, ..SETTLED }, &[Told, Lost, Late, Completed]);
@@ -238,11 +260,11 @@ fn a_store_plays_along() {
     let many = Config { runs: 20, expiries: 20, late: true, ..FEW };
     let settled = Config { client_errors: true, settler: Some(Operator(QuarantinedAtTheLook)), ..many };
     let closed = Config { settler: Some(Operator(Void)), ..settled };
+    let recovered = Config { settler: Some(Hook(QuarantinedAtTheLook)), cut_off: CutOff::TimedOut, ..settled };
     let run_again = Config { rerun: true, dedupe: Dedupe::ByEpoch, client_errors: true, ..many };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    for config in [settled, closed, run_again] {
-        let store = MemoryStore::volatile();
-        let walks = (0..1_000).map(|seed| runtime.block_on(play(&store, config, seed, 100)));
+    for config in [settled, closed, recovered, run_again] {
+        let walks = (0..1_000).map(|seed| runtime.block_on(play(&MemoryStore::volatile(), config, seed, 100)));
         let played: usize = walks.sum();
         println!("{played} steps played");
         assert!(played > 4_000, "{played}: the walks end too early");

@@ -54,6 +54,17 @@ impl Settler {
     }
 }
 
+/// What the report of a body says that was cut off while it waited for the provider: its request is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// No body is cut off.
+    Never,
+    /// A time-out.
+    TimedOut,
+    /// A failure, as of a body that came to its own end. Wrong.
+    Failed,
+}
+
 /// What an owner's write is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
@@ -81,6 +92,8 @@ pub struct Config {
     pub dedupe: Dedupe,
     /// A 5xx gives the key back, as if nothing had happened. Wrong in held mode.
     pub release_errors: bool,
+    /// Bodies may be cut off while their request is on its way.
+    pub cut_off: CutOff,
     /// Bodies may end with a client error, before they acted.
     pub client_errors: bool,
     /// A run whose lease is over still tries to write, and to renew.
@@ -115,6 +128,7 @@ pub const A: Config = Config {
     second_releases: false,
     dedupe: Dedupe::No,
     release_errors: false,
+    cut_off: CutOff::Never,
     client_errors: true,
     late: false,
     settler: None,

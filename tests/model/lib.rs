@@ -13,7 +13,7 @@ use stateright::{Checker as _, Model as _};
 
 use crate::step::Checked;
 pub use crate::{
-    config::{A, Compare, Config, Dedupe, Mode, Release, Settler},
+    config::{A, Compare, Config, CutOff, Dedupe, Mode, Release, Settler},
     invariant::Invariant,
     played::play,
     reached::Reached,

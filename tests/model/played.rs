@@ -5,7 +5,7 @@ use std::time::Duration;
 use idem_runtime::{
     Attempt as StoreAttempt, Audit, Fence, Fingerprint, Key, RecordId, Resolution, Scope, StoredResponse,
     state::{Reason, State, Verdict},
-    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Peek, Renewal, Resolve, Store},
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Peek, Recover, Renewal, Resolve, Store},
 };
 use stateright::Model as _;
 
@@ -28,7 +28,7 @@ struct Played<'a> {
     record: RecordId,
     /// In the order of the model's numbers, from 1.
     attempts: Vec<StoreAttempt>,
-    /// What the operator has seen.
+    /// What the operator or the hook has seen.
     seen: Option<Fence>,
 }
 
@@ -40,7 +40,6 @@ struct Played<'a> {
 /// Where the model and the store differ, with the steps to that.
 pub async fn play(store: &dyn Store, config: Config, seed: u64, steps: usize) -> usize {
     assert_eq!((config.windows, config.purge, config.rerun_ends), (0, None, false), "these are not played");
-    assert!(!matches!(config.settler, Some(Settler::Hook(_))), "stores have no verb for T12");
     let key = Key::new(format!("walk-{seed}")).expect("a key");
     let record = RecordId::new("model", &Scope::of("all"), "walk", &key);
     let mut played = Played { store, config, record, attempts: Vec::new(), seen: None };
@@ -81,6 +80,12 @@ impl Played<'_> {
             }
             Step::Fail(attempt) => self.finish(attempt, Outcome::InDoubt(Reason::Status), before, after).await,
             Step::GiveUp(attempt) => self.finish(attempt, Outcome::InDoubt(Reason::Shutdown), before, after).await,
+            Step::CutOff(attempt) => {
+                let outcome = Outcome::InDoubt(Reason::Timeout); // nobody is left to hear whether it was lost
+                let finish = Finish { record: self.record, attempt: self.attempt(attempt), outcome };
+                self.store.finish(&[finish]).await.map_err(|error| error.to_string())?;
+                Ok(())
+            }
             Step::Release(attempt) => self.finish(attempt, Outcome::Released(Reason::Status), before, after).await,
             Step::Reject(attempt) => self.finish(attempt, Outcome::Rejected(reply(None), TTL), before, after).await,
             Step::Renew(attempt) => {
@@ -96,6 +101,7 @@ impl Played<'_> {
                 tokio::time::advance(QUARANTINE).await;
                 Ok(())
             }
+            Step::Look if matches!(self.config.settler, Some(Settler::Hook(_))) => self.take_over().await,
             Step::Look => {
                 let record = self.store.find(self.record).await.map_err(|error| error.to_string())?;
                 self.seen = record.map(|record| record.fence);
@@ -137,6 +143,14 @@ impl Played<'_> {
         let finished = self.store.finish(&[finish]).await.map_err(|error| error.to_string())?;
         let lost = losers(after) > losers(before);
         same("lost", &lost, &matches!(finished[..], [Finished::Lost]))
+    }
+
+    /// T12, by a hook; how long nobody else may have it is the store's own, and not played.
+    async fn take_over(&mut self) -> Same {
+        let recover = Recover { ops: vec!["walk"], lease: Duration::ZERO, grace: Duration::ZERO, tries: 100, limit: 1 };
+        let taken = self.store.recover(&recover).await.map_err(|error| error.to_string())?;
+        self.seen = taken.iter().find(|taken| taken.record.id == self.record).map(|taken| taken.record.fence);
+        same("taken over", &true, &self.seen.is_some())
     }
 
     async fn settle(&self, before: &World, after: &World) -> Same {

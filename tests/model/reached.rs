@@ -4,7 +4,7 @@ use idem_runtime::state::{Reason, State};
 
 use crate::{
     step::Condition,
-    world::{Row, Worker, World},
+    world::{Effect, Row, Worker, World},
 };
 
 /// A state that a configuration must come to.
@@ -14,6 +14,8 @@ pub enum Reached {
     Told,
     /// An effect happened and its run has yet to write, while the record is in doubt.
     ActedInDoubt,
+    /// A body was cut off, and its request has its effect while the record is in doubt.
+    Arrived,
     /// Somebody's write was not accepted.
     Lost,
     /// A run that had failed is run again (T4), or one that was lost (T9).
@@ -44,6 +46,12 @@ impl Reached {
                 world
                     .in_doubt()
                     .is_some_and(|row| world.runs().any(|run| run.attempt == row.attempt && run.answer.is_some()))
+            }),
+            Self::Arrived => ("arrived", |_, world| {
+                world.in_doubt().is_some_and(|row| {
+                    let is_its = |effect: &Effect| effect.answer.effect == row.attempt;
+                    row.reason == Some(Reason::Timeout) && world.effects.iter().any(is_its)
+                })
             }),
             Self::Lost => ("lost", |_, world| world.workers.iter().any(|worker| matches!(worker, Worker::Lost(_)))),
             Self::RunAgain => {

@@ -4,7 +4,7 @@ use idem_runtime::state::{Event, Reason, State};
 use stateright::{Model, Property};
 
 use crate::{
-    config::{Config, Dedupe, Mode, Settler},
+    config::{Config, CutOff, Dedupe, Mode, Settler},
     invariant::Invariant,
     reached::Reached,
     store::Ended,
@@ -24,6 +24,10 @@ pub(crate) enum Step {
     CompleteUnheard(Attempt),
     /// A 5xx, an error, a panic, a time-out. The body has ended.
     Fail(Attempt),
+    /// Its body is cut off while it waits for the provider, and reports that.
+    CutOff(Attempt),
+    /// The request of a body that was cut off has its effect.
+    Arrive(Attempt),
     /// A client error that is given back: nothing happened.
     Release(Attempt),
     /// A client error that is kept for a while.
@@ -67,14 +71,16 @@ impl Model for Checked {
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
         use Step::{
-            Act, Complete, CompleteUnheard, Crash, Fail, GiveUp, GuardEnds, LeaseEnds, Look, Purge, PurgePicks,
+            Act, Arrive, Complete, CompleteUnheard, Crash, Fail, GiveUp, GuardEnds, LeaseEnds, Look, Purge, PurgePicks,
             QuarantineEnds, ReadAgain, Reject, Release, Renew, ReplayWindowEnds, Request, Settle, Strip,
         };
         steps.extend([Request(0), Request(1), LeaseEnds, ReplayWindowEnds, GuardEnds, Strip]);
         for run in world.runs().map(|run| run.attempt) {
             let all = [Act, Complete, CompleteUnheard, Fail, Release, Reject, GiveUp, Renew, Crash];
             steps.extend(all.map(|step| step(run)));
+            steps.extend((self.config.cut_off != CutOff::Never).then_some(Step::CutOff(run)));
         }
+        steps.extend(world.sent().map(|run| Arrive(run.attempt)));
         for payload in [0, 1] {
             if world.workers.contains(&Worker::Lost(payload)) {
                 steps.push(ReadAgain(payload));
@@ -124,6 +130,7 @@ impl World {
             | Step::Complete(attempt)
             | Step::CompleteUnheard(attempt)
             | Step::Fail(attempt)
+            | Step::CutOff(attempt)
             | Step::Release(attempt)
             | Step::Reject(attempt)
             | Step::GiveUp(attempt)
@@ -135,6 +142,7 @@ impl World {
                     Mode::OneTransaction | Mode::LeasedTransaction => self.in_transaction(config, run, step),
                 }
             }
+            Step::Arrive(attempt) => self.arrive(config, attempt),
             Step::LeaseEnds if self.expiries < config.expiries => self.lease_ends(config),
             Step::RerunWindowEnds => self.rerun_window_ends(),
             Step::ReplayWindowEnds if self.windows < config.windows => self.replay_window_ends(),
@@ -178,6 +186,7 @@ impl World {
                 return;
             }
             Step::Act(_) => return self.act_outside(config, run),
+            Step::CutOff(_) if run.answer.is_none() => return self.cut_off(config, run),
             Step::Renew(_) if config.late => return self.renew(run.attempt),
             _ if stops => return,
             Step::Complete(_) if run.answer.is_some() => (Event::Complete, None),
@@ -203,6 +212,24 @@ impl World {
         };
         let ended = self.finish(config, &run, event, reason);
         self.end(config, run, ended, run.answer.filter(|_| event == Event::Complete));
+    }
+
+    /// Its request is before the provider. Nobody is left to hear what the store says.
+    fn cut_off(&mut self, config: &Config, run: Run) {
+        let reason = if config.cut_off == CutOff::TimedOut { Reason::Timeout } else { Reason::Status };
+        self.finish(config, &run, Event::Hold, Some(reason));
+        self.turn(Worker::Running(run), Worker::Sent(run));
+    }
+
+    /// Nobody is there any more to hear of it.
+    fn arrive(&mut self, config: &Config, attempt: Attempt) {
+        let Some(run) = self.sent().find(|run| run.attempt == attempt).copied() else { return };
+        self.turn(Worker::Sent(run), Worker::Running(run));
+        self.act_outside(config, run);
+        let ran = self.runs().find(|run| run.attempt == attempt).copied();
+        if let Some(run) = ran {
+            self.turn(Worker::Running(run), Worker::Idle);
+        }
     }
 
     fn act_outside(&mut self, config: &Config, run: Run) {

@@ -87,6 +87,8 @@ pub(crate) struct Run {
 pub(crate) enum Worker {
     Idle,
     Running(Run),
+    /// Its body is gone, its request is on its way.
+    Sent(Run),
     /// Its write was not accepted: it has yet to look at what is stored instead.
     Lost(Payload),
 }
@@ -148,14 +150,23 @@ impl World {
     pub(crate) fn runs(&self) -> impl Iterator<Item = &Run> {
         self.workers.iter().filter_map(|worker| match worker {
             Worker::Running(run) => Some(run),
+            Worker::Idle | Worker::Sent(_) | Worker::Lost(_) => None,
+        })
+    }
+
+    /// What may still act.
+    pub(crate) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        self.workers.iter_mut().filter_map(|worker| match worker {
+            Worker::Running(run) | Worker::Sent(run) => Some(run),
             Worker::Idle | Worker::Lost(_) => None,
         })
     }
 
-    pub(crate) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
-        self.workers.iter_mut().filter_map(|worker| match worker {
-            Worker::Running(run) => Some(run),
-            Worker::Idle | Worker::Lost(_) => None,
+    /// Requests without a body.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Run> {
+        self.workers.iter().filter_map(|worker| match worker {
+            Worker::Sent(run) => Some(run),
+            Worker::Idle | Worker::Running(_) | Worker::Lost(_) => None,
         })
     }
 

@@ -137,7 +137,7 @@ pub async fn resolve_voids(store: &dyn Store) {
 }
 
 /// A doubt is released at once only if its body surely ended; catches a store that ignores the quarantine, or the
-/// reason.
+/// reason, or takes a body that was cut off in the middle of a call for one that has ended.
 pub async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store) {
     let claim = run(store, "status", Outcome::InDoubt(Reason::Status)).await;
     let seen = find(store, "status").await.fence;
@@ -147,7 +147,17 @@ pub async fn resolve_releases_what_has_ended_by_its_own_report(store: &dyn Store
     assert_eq!((owned.attempts, owned.epoch), (2, owned.fence));
     assert_eq!(finish(store, &claim, Outcome::Done(reply("x"))).await, Finished::Lost);
 
-    run(store, "shutdown", Outcome::InDoubt(Reason::Shutdown)).await;
-    let seen = find(store, "shutdown").await.fence;
-    assert!(!resolve(store, "shutdown", seen, Resolution::Release).await, "its body may still act");
+    for reason in [Reason::Shutdown, Reason::Timeout, Reason::Cancelled, Reason::LeaseExpired] {
+        let key = format!("{reason:?}");
+        run(store, &key, Outcome::InDoubt(reason)).await;
+        let seen = find(store, &key).await.fence;
+        assert!(!resolve(store, &key, seen, Resolution::Release).await, "{key}: what it has sent may still act");
+        assert_eq!(find(store, &key).await.state, State::InDoubt);
+    }
+    for reason in [Reason::Panic, Reason::Store] {
+        let key = format!("{reason:?}");
+        run(store, &key, Outcome::InDoubt(reason)).await;
+        let seen = find(store, &key).await.fence;
+        assert!(resolve(store, &key, seen, Resolution::Release).await, "{key}: its body has ended");
+    }
 }

@@ -110,8 +110,11 @@ fn a_state_of_a_newer_version_is_never_moved() {
 fn clause_33_release_needs_an_ended_body_or_quarantine() {
     let held = Facts { state: State::InDoubt, lease_over: true, ..LIVE };
     let release = |facts: &Facts| next(facts, Event::ResolveReleased);
-    assert_eq!(release(&Facts { reason: Some(Reason::Status), ..held }), Some(State::Released));
-    for reason in [None, Some(Reason::LeaseExpired), Some(Reason::Shutdown), Some(Reason::Unknown(77))] {
+    for reason in [Reason::Status, Reason::Panic, Reason::Store] {
+        assert_eq!(release(&Facts { reason: Some(reason), ..held }), Some(State::Released), "{reason:?}");
+    }
+    let cut_off = [Reason::Timeout, Reason::Cancelled, Reason::Shutdown, Reason::LeaseExpired, Reason::Unknown(77)];
+    for reason in cut_off.map(Some).into_iter().chain([None]) {
         assert_eq!(release(&Facts { reason, ..held }), None, "{reason:?}: the body may still act");
         assert_eq!(release(&Facts { reason, quarantine_over: true, ..held }), Some(State::Released));
     }

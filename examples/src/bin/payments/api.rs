@@ -33,8 +33,9 @@ pub(crate) async fn charge(
 pub(crate) async fn recover_charge(gateway: Gateway, doubt: InDoubt) -> Recovery {
     let receipt = match gateway.find(doubt.provider_key()).await {
         Ok(Some(receipt)) => receipt,
-        Ok(None) => return Recovery::NotApplied,
-        Err(_) => return Recovery::StillUnknown { retry_in: None },
+        Ok(None) if doubt.silent_for() > Gateway::LIMIT => return Recovery::NotApplied,
+        // What was sent to the gateway may still be before it.
+        Ok(None) | Err(_) => return Recovery::StillUnknown { retry_in: None },
     };
     let links = vec![("gateway".to_owned(), receipt.id.clone())];
     let answer = match receipt.is_declined() {

@@ -68,6 +68,9 @@ const POSTGRES: &str = "select pg_advisory_xact_lock(hashtext('gateway_effects')
  )";
 
 impl Gateway {
+    /// What has been asked for is done within this time, or never.
+    pub(crate) const LIMIT: Duration = LONGEST_DELAY.saturating_mul(2);
+
     /// In the same database as the records, but the gateway knows nothing of those.
     pub(crate) async fn connect(url: &str) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();

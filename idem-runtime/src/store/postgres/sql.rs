@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::{list, purge, recover, survey};
+use crate::state::Reason;
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Statements {
             list: statement(&list::whole(list::LIST)),
             list_open: statement(&list::whole(list::OPEN)),
             by_link: statement(&list::whole(list::BY_LINK)),
-            resolve: statement(RESOLVE),
+            resolve: statement(&RESOLVE.replace("{ended}", &ended())),
             recover: statement(&list::whole(recover::RECOVER)),
             put_off: statement(recover::PUT_OFF),
             note_open: statement(survey::NOTE_OPEN),
@@ -116,6 +117,13 @@ const SAME: &str = "(case when k.fp_alg = {by}.fp_alg then k.fp = {by}.fp
 
 fn claimable(by: &str) -> String {
     CLAIMABLE.replace("{same}", SAME).replace("{by}", by)
+}
+
+/// The codes of `Reason::body_has_ended`. Codes are small; one that is left out waits for its quarantine.
+fn ended() -> String {
+    let ended = (1..100).filter_map(Reason::from_code).filter(|reason| reason.body_has_ended());
+    let codes: Vec<String> = ended.map(|reason| reason.code().to_string()).collect();
+    codes.join(", ")
 }
 
 /// Takes what may be taken and reads the rest; one row per record, always.
@@ -278,16 +286,15 @@ select {columns}, l.provider, l.id
  order by l.at, l.nr";
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
-/// quarantine. A record in doubt whose reason is among 2, 3, 4, 5 and 7 was left by a body that has ended; by the only one,
-/// if it was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in
-/// doubt. A voided one
-/// (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
+/// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
+/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. A
+/// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
 const RESOLVE: &str = "
 with cur as materialized (
   select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
      and case when $3::int2 = 4
-              then k.state in (5, 6) and k.reason in (2, 3, 4, 5, 7) and (k.fence = k.epoch or k.rerun_until <= 'epoch')
+              then k.state in (5, 6) and k.reason in ({ended}) and (k.fence = k.epoch or k.rerun_until <= 'epoch')
                 or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
               else k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} end
      for update of k

@@ -70,6 +70,7 @@ pub(super) enum Fault {
     IgnoresTheQuarantine,
     GuardsTheWindowsOnly,
     GuardsTheQuarantineOnly,
+    TakesACutForAnEnd,
     TakesVoidForRelease,
     ShowsItsOwnZero,
     SortsLinks,

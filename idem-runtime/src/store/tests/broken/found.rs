@@ -235,6 +235,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "an_operator_settles_what_may_be_run_again",
         ],
     ),
+    (Fault::TakesACutForAnEnd, &["resolve_releases_what_has_ended_by_its_own_report"]),
     (
         Fault::TakesVoidForRelease,
         &[

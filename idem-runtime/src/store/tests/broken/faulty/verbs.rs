@@ -184,6 +184,11 @@ impl Faulty {
             (Fault::GuardsTheWindowsOnly, _) if !matches!(resolve.to, Resolution::Release) => {
                 resolve.quarantine = Duration::ZERO;
             }
+            (Fault::TakesACutForAnEnd, Some(row))
+                if matches!(row.reason, Some(Reason::Timeout | Reason::Cancelled)) =>
+            {
+                self.change(resolve.record, |row| row.reason = Some(Reason::Status));
+            }
             (Fault::IgnoresTheQuarantine, _) => resolve.quarantine = Duration::ZERO,
             (Fault::TakesVoidForRelease, _) if matches!(resolve.to, Resolution::Void) => {
                 resolve.to = Resolution::Release;
