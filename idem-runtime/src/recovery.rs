@@ -1,5 +1,6 @@
 //! Doubts that settle themselves: a hook finds out what happened, and the runtime writes it down.
 
+mod known;
 mod run;
 
 use std::{fmt, sync::Arc, time::Duration};

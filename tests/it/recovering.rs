@@ -1,5 +1,7 @@
 //! Scenarios 48 and 60 to 62, clause 33: doubts that settle themselves by a hook.
 
+mod quarantine;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -164,80 +166,8 @@ async fn scenario_60_a_client_that_waits_waits_for_the_hook_too() {
     assert_eq!((answer.status, answer.replayed, answer.body.as_str()), (201, true, "found"));
 }
 
-#[tokio::test]
-async fn scenario_61_not_found_frees_the_key_of_a_silent_owner_only_after_quarantine() {
-    let bank = Bank::default();
-    bank.says(Says::No);
-    let shop = bank.shop().await;
-    let held = shop.probe.hold().await;
-    let live = tokio::spawn(shop.post("/charge", "live").json(&json!({})).send());
-    eventually(async || shop.probe.started() == 1).await;
-    let looks = shop.store.calls(Verb::Survey);
-    eventually(async || shop.store.calls(Verb::Survey) > looks + 3).await;
-    assert!(bank.asked().is_empty(), "never while its owner lives");
-    live.abort();
-
-    let first = silent(&shop, "k").await;
-    bank.is_asked(3).await; // of the silent two, one is asked about again
-    assert_eq!(stands(&shop, "k").await, State::InDoubt);
-    assert_eq!(problem(retry_other(&shop, "k").await).await.slug, "idempotency-outcome-unknown");
-    shop.pass(LONG).await;
-    eventually(async || stands(&shop, "k").await == State::Released).await;
-    drop(held);
-    assert_ne!(first.await.unwrap().status(), 201, "its owner has lost the key");
-    assert_eq!(shop.record("recovering.charge", "k").await.reason, Some(Reason::Recovery));
-}
-
-#[tokio::test]
-async fn scenario_61_a_look_that_began_in_the_quarantine_frees_nothing() {
-    let bank = Bank::default();
-    bank.says(Says::No);
-    let looks = Arc::clone(&bank.gate).write_owned().await;
-    let shop = bank.shop().await;
-    let held = shop.probe.hold().await;
-    let first = silent(&shop, "k").await;
-    bank.is_asked(1).await;
-    shop.pass(LONG).await; // meanwhile its owner may have acted after all
-    drop(looks);
-    eventually(async || stands(&shop, "k").await == State::Released).await;
-    assert!(bank.asked().len() > 1, "by the next look, which began after it");
-    drop(held);
-    assert_ne!(first.await.unwrap().status(), 201);
-}
-
 async fn retry_other(shop: &Shop, key: &str) -> reqwest::Response {
     shop.post("/charge", key).json(&json!({})).send().await.unwrap()
-}
-
-#[tokio::test]
-async fn scenario_61_not_found_frees_the_key_of_a_run_that_ended_by_its_own_report() {
-    let bank = Bank::default();
-    bank.says(Says::No);
-    let shop = bank.shop().await;
-    failed(&shop, "/charge", "k").await;
-    shop.pass(A_WHILE).await;
-    eventually(async || stands(&shop, "k").await == State::Released).await;
-    let again = seen(retry_other(&shop, "k").await).await; // even with another payload
-    assert!(again.ran());
-}
-
-/// It was dropped while it waited for its provider, who has its request.
-#[tokio::test]
-async fn scenario_61_not_found_frees_no_key_whose_body_was_cut_off() {
-    let bank = Bank::default();
-    bank.says(Says::No);
-    let shop = bank.shop().await;
-    let _held = shop.probe.hold().await;
-    let first = shop.post("/brief", "k").json(&json!({})).send().await.unwrap();
-    assert_eq!(first.status(), 504);
-    shop.pass(A_WHILE).await;
-    bank.is_asked(1).await;
-    shop.pass(A_WHILE).await;
-    bank.is_asked(2).await; // so what it said at first is written down
-    let record = shop.record("recovering.brief", "k").await;
-    assert_eq!((record.state, record.reason), (State::InDoubt, Some(Reason::Timeout)));
-    let doubt = &bank.asked()[1];
-    assert!(doubt.silent_for() >= A_WHILE * 2 && doubt.silent_for() < LONG, "{:?}", doubt.silent_for());
 }
 
 #[tokio::test]

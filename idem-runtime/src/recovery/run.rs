@@ -3,10 +3,13 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Hook, InDoubt, Recovery};
+use super::{Hook, InDoubt, Recovery, known::Known};
 use crate::{
     execution::is_link,
     observe::{Observer, Recovered},
@@ -42,6 +45,7 @@ pub(crate) struct Recoveries {
     store: Arc<dyn Store>,
     store_timeout: Duration,
     quarantine: Duration,
+    known: Known,
     waiters: Arc<Waiters>,
     observer: Arc<Observer>,
     slots: Arc<Semaphore>,
@@ -71,6 +75,7 @@ impl Recoveries {
             store,
             store_timeout: config.store_timeout,
             quarantine: config.quarantine,
+            known: Known::default(),
             waiters,
             observer,
             slots: Arc::new(Semaphore::new(SLOTS)),
@@ -87,8 +92,9 @@ impl Recoveries {
     /// Takes what may be tried now, and asks about each on a task of its own. Where nothing is in doubt, the store is not
     /// asked.
     pub(crate) async fn look(self: &Arc<Self>, doubts: &[Doubts]) {
-        let doubtful = |op: &&'static str| doubts.iter().any(|doubts| doubts.op == **op);
-        let ops: Vec<&'static str> = self.hooks.keys().copied().filter(doubtful).collect();
+        let doubtful = |op: &str| doubts.iter().any(|doubts| doubts.op == op);
+        self.known.keep_of(doubtful);
+        let ops: Vec<&'static str> = self.hooks.keys().copied().filter(|op| doubtful(op)).collect();
         let free = self.slots.available_permits();
         if ops.is_empty() || free == 0 || self.draining.is_cancelled() {
             return;
@@ -97,6 +103,7 @@ impl Recoveries {
         let lease = LIMIT + self.store_timeout * 4;
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
         let recover = Recover { ops, lease, grace: GRACE, tries: TRIES, limit };
+        let asked = Instant::now();
         let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
         let taken = match asking.await {
             Ok(Ok(Ok(taken))) => taken,
@@ -107,15 +114,16 @@ impl Recoveries {
         };
         for recovering in taken {
             let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else { return }; // never: it was asked for so many
-            let this = Arc::clone(self);
+            let (this, known_for) = (Arc::clone(self), self.known.note(&recovering, asked));
             self.tasks.spawn(async move {
-                this.recover(recovering).await;
+                this.recover(recovering, known_for).await;
                 drop(permit);
             });
         }
     }
 
-    async fn recover(&self, recovering: Recovering) {
+    /// `known_for`: how long this process has known of it.
+    async fn recover(&self, recovering: Recovering, known_for: Duration) {
         let Some((hook, operation)) = self.hooks.get(recovering.record.op.as_str()) else { return };
         let doubt = InDoubt::new(&recovering);
         let asking = AssertUnwindSafe(timeout(LIMIT, async move { hook(doubt).await })).catch_unwind();
@@ -138,7 +146,7 @@ impl Recoveries {
             }
         };
         // A store that panics costs one try, not the count.
-        let writing = AssertUnwindSafe(self.write(&recovering, operation, recovery)).catch_unwind();
+        let writing = AssertUnwindSafe(self.write(&recovering, operation, known_for, recovery)).catch_unwind();
         let recovered = match writing.await {
             Ok(Ok(recovered)) => recovered,
             failed => {
@@ -146,6 +154,9 @@ impl Recoveries {
                 Recovered::Failed
             }
         };
+        if matches!(recovered, Recovered::Completed | Recovered::NotApplied | Recovered::Lost) {
+            self.known.forget(record);
+        }
         self.waiters.wake(record);
         self.observer.recovered(op, recovered);
     }
@@ -155,13 +166,14 @@ impl Recoveries {
         &self,
         recovering: &Recovering,
         operation: &'static Operation,
+        known_for: Duration,
         recovery: Option<Recovery>,
     ) -> Result<Recovered, StoreError> {
         let (record, op, id) = (&recovering.record, operation.op, recovering.record.id);
         match recovery {
             Some(Recovery::Completed(response, links)) if fits(operation, &response, &links) => {
                 self.link(record, links).await?;
-                let settled = self.resolve(record, operation, Resolution::Complete(response)).await?;
+                let settled = self.resolve(record, operation, known_for, Resolution::Complete(response)).await?;
                 if settled {
                     tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that it happened; retries get its answer");
                 }
@@ -172,7 +184,7 @@ impl Recoveries {
                 self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
             }
             Some(Recovery::NotApplied) => {
-                if self.resolve(record, operation, Resolution::Release).await? {
+                if self.resolve(record, operation, known_for, Resolution::Release).await? {
                     tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that nothing happened; the key is free");
                     return Ok(Recovered::NotApplied);
                 }
@@ -196,12 +208,14 @@ impl Recoveries {
         &self,
         record: &Record,
         operation: &'static Operation,
+        known_for: Duration,
         to: Resolution,
     ) -> Result<bool, StoreError> {
         let mut quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
-        if matches!(to, Resolution::Release) && record.silent_for < quarantine {
-            // The hook looked while the first run could still act; what it did not find may have come since. Only what has
-            // ended by its own report may go.
+        if matches!(to, Resolution::Release) && record.silent_for.min(known_for) < quarantine {
+            // The hook looked while the first run could still act; what it did not find may have come since. And where only
+            // the store's clock says that it could not, that clock may have jumped. Only what has ended by its own report
+            // may go.
             quarantine = FOREVER;
         }
         let why = match to {
