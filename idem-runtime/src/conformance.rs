@@ -160,6 +160,7 @@ macro_rules! __store_cases {
         $each! { timed $with, recoveries:
             a_recovery_takes_doubts_of_its_operations
             a_recovery_leaves_a_silent_owner_its_grace
+            what_is_due_longest_is_recovered_first
             an_owner_that_comes_after_a_recovery_is_lost
             what_is_put_off_is_tried_later
             what_was_tried_too_often_is_left_to_operators

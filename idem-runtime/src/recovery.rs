@@ -134,7 +134,7 @@ impl Builder {
     /// [`Runtime::resolve`](crate::Runtime::resolve) settles it.
     ///
     /// The hook is asked by the look for doubts (`sweep_every`) of one process at a time, at once if the run ended by its
-    /// own report, else 5 s after the end of its lease; at most 16 are asked in a process at a time. It may take 30 s; then,
+    /// own report, else 5 s after the end of its lease; at most 8 of an operation are asked in a process at a time. It may take 30 s; then,
     /// and if it panics, it counts as [`Recovery::StillUnknown`]. It is asked again after 1 s, 2 s, 4 s … up to 5 min, 300
     /// times in all, which is about a day; after that the record waits for an operator. From the moment it is asked, the
     /// first run is fenced off: should it still come to an end, its caller gets what is stored. What it finds out is written

@@ -126,7 +126,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Atomicity:* looking and taking are one step, also against other processes, per record.
     ///
-    /// *Returns* at most `limit` records, those that were tried longest ago first. It may leave out what is locked, and
+    /// *Returns* at most `limit` records, of all that are due those that were to be tried first, whatever their operation. It may leave out what is locked, and
     /// what came into doubt in the last seconds.
     ///
     /// *Errors:* whether it happened is unknown; what it took is free again after `lease`.

@@ -191,6 +191,33 @@ async fn scenario_62_two_processes_ask_about_each_doubt_once() {
     assert_eq!((asked.len(), bank.asked().len()), (10, 10));
 }
 
+/// Each look at a provider that hangs takes its time; those of others do not wait for it.
+#[tokio::test]
+async fn clause_33_a_provider_that_hangs_keeps_no_other_operation_waiting() {
+    let (hangs, finds) = (Bank::default(), Bank::default());
+    hangs.says(Says::Hangs);
+    finds.says(Says::Yes);
+    let (one, other) = (hangs.clone(), finds.clone());
+    let shop = Shop::open_with(router(), |builder| {
+        builder
+            .sweep_every(Duration::from_millis(20))
+            .recover("recovering.charge", move |doubt| one.clone().find(doubt))
+            .recover("recovering.patient", move |doubt| other.clone().find(doubt))
+    })
+    .await;
+    for n in 0..20 {
+        failed(&shop, "/charge", &n.to_string()).await;
+    }
+    shop.pass(A_WHILE).await;
+    hangs.is_asked(8).await;
+    let looks = shop.store.calls(Verb::Survey);
+    eventually(async || shop.store.calls(Verb::Survey) > looks + 3).await;
+    failed(&shop, "/patient", "k").await;
+    shop.pass(A_WHILE).await;
+    eventually(async || shop.record("recovering.patient", "k").await.state == State::Done).await;
+    assert_eq!(hangs.asked().len(), 8);
+}
+
 #[tokio::test]
 async fn scenario_48_an_owner_that_comes_after_a_recovery_serves_what_is_stored() {
     let bank = Bank::default();

@@ -95,6 +95,27 @@ pub async fn a_recovery_leaves_a_silent_owner_its_grace(store: &dyn Store, clock
     assert_eq!(recover(store, clock).await.len(), 1);
 }
 
+/// Those whose next try is due longest are given out first, whatever their operation; catches a store that goes operation by
+/// operation, so that one of them keeps the others waiting.
+pub async fn what_is_due_longest_is_recovered_first(store: &dyn Store, clock: &dyn Clock) {
+    for (key, op) in [("a", "charge"), ("b", "refund"), ("c", "charge"), ("d", "refund")] {
+        let claim = Claim { op, ..claim(key) };
+        own(store, &claim).await;
+        finish(store, &claim, Outcome::InDoubt(Reason::Status)).await;
+    }
+    let all = Recover { ops: vec!["charge", "refund"], ..of_charge() };
+    for taken in recover_by(store, clock, &all).await {
+        let later = ["d", "c", "b", "a"].into_iter().zip(1..).find(|(key, _)| record(key) == taken.record.id);
+        let (_, seconds) = later.unwrap();
+        assert!(put_off(store, &taken, SECOND * seconds).await);
+    }
+    clock.pass(SECOND * 5).await;
+    for key in ["d", "c", "b", "a"] {
+        let one = Recover { limit: 1, ..all.clone() };
+        assert_eq!(ids(&recover_by(store, clock, &one).await), of(&[key]));
+    }
+}
+
 /// Whatever the old owner says comes too late, and what the recovery finds out is the answer; catches a store that leaves
 /// the owner its attempt.
 pub async fn an_owner_that_comes_after_a_recovery_is_lost(store: &dyn Store, clock: &dyn Clock) {

@@ -26,8 +26,8 @@ use crate::{
 /// Longer than anything has been silent.
 const FOREVER: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
-/// So many hooks of a process are asked at a time.
-const SLOTS: usize = 16;
+/// So many hooks of a process are asked at a time of one operation: a provider that hangs keeps nobody else's waiting.
+const SLOTS: usize = 8;
 /// How long a hook may take.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How much longer than its lease an owner is left alone that has not reported: it may be a little late.
@@ -41,17 +41,22 @@ const TRIES: u32 = 300;
 
 /// All that recovers in one process.
 pub(crate) struct Recoveries {
-    hooks: HashMap<&'static str, (Hook, &'static Operation)>,
+    hooks: HashMap<&'static str, Hooked>,
     store: Arc<dyn Store>,
     store_timeout: Duration,
     quarantine: Duration,
     known: Known,
     waiters: Arc<Waiters>,
     observer: Arc<Observer>,
-    slots: Arc<Semaphore>,
     tasks: TaskTracker,
     draining: CancellationToken,
     stop: CancellationToken,
+}
+
+struct Hooked {
+    hook: Hook,
+    operation: &'static Operation,
+    slots: Arc<Semaphore>,
 }
 
 /// The rooms of a runtime that it needs.
@@ -67,7 +72,8 @@ impl Recoveries {
     pub(crate) fn new(store: Arc<dyn Store>, config: &Config, rooms: Rooms) -> Arc<Self> {
         let hook = |operation: &'static Operation| {
             let (_, hook) = config.hooks.iter().find(|(op, _)| op == operation.op)?;
-            Some((operation.op, (Arc::clone(hook), operation)))
+            let slots = Arc::new(Semaphore::new(SLOTS));
+            Some((operation.op, Hooked { hook: Arc::clone(hook), operation, slots }))
         };
         let Rooms { waiters, observer, tasks, draining, stop } = rooms;
         Arc::new(Self {
@@ -78,7 +84,6 @@ impl Recoveries {
             known: Known::default(),
             waiters,
             observer,
-            slots: Arc::new(Semaphore::new(SLOTS)),
             tasks,
             draining,
             stop,
@@ -94,37 +99,46 @@ impl Recoveries {
     pub(crate) async fn look(self: &Arc<Self>, doubts: &[Doubts]) {
         let doubtful = |op: &str| doubts.iter().any(|doubts| doubts.op == op);
         self.known.keep_of(doubtful);
-        let ops: Vec<&'static str> = self.hooks.keys().copied().filter(|op| doubtful(op)).collect();
-        let free = self.slots.available_permits();
-        if ops.is_empty() || free == 0 || self.draining.is_cancelled() {
-            return;
+        for (op, hooked) in self.hooks.iter().filter(|(op, _)| doubtful(op)) {
+            if self.draining.is_cancelled() || !self.take(op, hooked).await {
+                return;
+            }
+        }
+    }
+
+    /// As many as there are slots; `false` if the store does not give any out.
+    async fn take(self: &Arc<Self>, op: &'static str, hooked: &Hooked) -> bool {
+        let free = hooked.slots.available_permits();
+        if free == 0 {
+            return true;
         }
         // Long enough for the hook, and for the store to be told what it says.
         let lease = LIMIT + self.store_timeout * 4;
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
-        let recover = Recover { ops, lease, grace: GRACE, tries: TRIES, limit };
+        let recover = Recover { ops: vec![op], lease, grace: GRACE, tries: TRIES, limit };
         let asked = Instant::now();
         let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
         let taken = match asking.await {
             Ok(Ok(Ok(taken))) => taken,
             failed => {
                 tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
-                return;
+                return false;
             }
         };
         for recovering in taken {
-            let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else { return }; // never: it was asked for so many
+            let Ok(permit) = Arc::clone(&hooked.slots).try_acquire_owned() else { break }; // never: it was asked for so many
             let (this, known_for) = (Arc::clone(self), self.known.note(&recovering, asked));
             self.tasks.spawn(async move {
                 this.recover(recovering, known_for).await;
                 drop(permit);
             });
         }
+        true
     }
 
     /// `known_for`: how long this process has known of it.
     async fn recover(&self, recovering: Recovering, known_for: Duration) {
-        let Some((hook, operation)) = self.hooks.get(recovering.record.op.as_str()) else { return };
+        let Some(Hooked { hook, operation, .. }) = self.hooks.get(recovering.record.op.as_str()) else { return };
         let doubt = InDoubt::new(&recovering);
         let asking = AssertUnwindSafe(timeout(LIMIT, async move { hook(doubt).await })).catch_unwind();
         let said = tokio::select! {

@@ -16,7 +16,7 @@ use crate::{
 
 /// What may be due of one operation, by the index of open records; `recovering` decides.
 const DUE: &str = concat!(
-    "select k.kid from idem_key k indexed by idem_key_open
+    "select k.recover_at, k.kid from idem_key k indexed by idem_key_open
       where k.state in (1, 5, 6) and k.op = ?1 and k.tries < ?2 and k.recover_at <= ",
     now!(),
     " and (k.state = 5 or max(k.lease_until + ?3, k.rerun_until) <= ",
@@ -33,23 +33,22 @@ const PUT_OFF: &str = "update idem_key set recover_at = ?3 where kid = ?1 and fe
 /// What may be due: for a look without the write lock, so that a look that finds nothing keeps nobody waiting, and once
 /// more under it.
 pub(super) async fn due(connection: &mut SqliteConnection, recover: &Recover) -> Result<Vec<RecordId>, StoreError> {
-    let mut due = Vec::new();
+    let mut due: Vec<(i64, Vec<u8>)> = Vec::new();
     for op in &recover.ops {
-        let left = i64::from(recover.limit) - i64::try_from(due.len()).unwrap_or(i64::MAX);
-        let kids: Vec<Vec<u8>> = sqlx::query_scalar(DUE)
+        let of_op = sqlx::query_as(DUE)
             .bind(op)
             .bind(recover.tries)
             .bind(Millis(0).plus(recover.grace).0)
-            .bind(left.max(0))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(failed)?;
-        for kid in kids {
-            let kid = <[u8; 16]>::try_from(kid).map_err(|_| corrupt("`kid` has not 16 bytes"))?;
-            due.push(RecordId::from(kid));
-        }
+            .bind(recover.limit)
+            .fetch_all(&mut *connection);
+        due.extend(of_op.await.map_err(failed)?);
     }
-    Ok(due)
+    due.sort_unstable();
+    due.truncate(usize::try_from(recover.limit).unwrap_or(usize::MAX));
+    let id = |(_, kid): (i64, Vec<u8>)| {
+        <[u8; 16]>::try_from(kid).map(RecordId::from).map_err(|_| corrupt("`kid` has not 16 bytes"))
+    };
+    due.into_iter().map(id).collect()
 }
 
 pub(super) async fn recover(

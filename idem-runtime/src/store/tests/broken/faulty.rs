@@ -90,6 +90,7 @@ pub(super) enum Fault {
     RecoversWithoutANewAttempt,
     RecoversWithoutANewFence,
     IgnoresTheGrace,
+    RecoversOpByOp,
     TriesAtOnceAgain,
     TriesForEver,
     KeepsCountingTries,

@@ -39,7 +39,17 @@ impl Faulty {
         }
         let before =
             self.locked(|held, _| held.records.iter().map(|(id, kept)| (*id, kept.row.clone())).collect::<Vec<_>>());
-        let mut taken = self.locked(|held, now| held.recover(&recover, now));
+        let mut taken = match self.fault {
+            Fault::RecoversOpByOp => Vec::new(),
+            _ => self.locked(|held, now| held.recover(&recover, now)),
+        };
+        if self.fault == Fault::RecoversOpByOp {
+            for op in &recover.ops {
+                let limit = recover.limit.saturating_sub(u32::try_from(taken.len()).unwrap_or(u32::MAX));
+                let of_op = Recover { ops: vec![*op], limit, ..recover.clone() };
+                taken.extend(self.locked(|held, now| held.recover(&of_op, now)));
+            }
+        }
         for Recovering { record, .. } in &mut taken {
             let Some((_, before)) = before.iter().find(|(id, _)| *id == record.id) else { continue };
             match self.fault {
