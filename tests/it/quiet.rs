@@ -1,9 +1,15 @@
 //! What is logged: nothing alarming on the normal path (case 102), and never a key, a scope or a payload.
 
 use axum::{Json, Router, extract::State, response::Response, routing::post};
-use idem_runtime::{Error, Execution, Final, Key, Runtime, Scope, ScopePart, ScopeWriter, StoredResponse, idempotent};
+use idem_runtime::{
+    Error, Execution, Final, Key, Runtime, Scope, ScopePart, ScopeWriter, StoredResponse, Tx, idempotent,
+};
+use sqlx::{Postgres, Sqlite};
 
-use crate::support::{App, Fault, Logs, Meters, Plan, Probe, Shop, Tenant, Verb, eventually, handler};
+use crate::{
+    support::{App, Backend, Fault, Logs, Meters, Plan, Probe, Shop, Tenant, Verb, eventually, handler},
+    transactions::shop::Books,
+};
 
 handler!(charge, op = "quiet.charge");
 handler!(patient, op = "quiet.patient", in_flight = wait("5s"));
@@ -27,10 +33,32 @@ async fn job(runtime: &Runtime, tenant: &str, id: &str, payload: &str) -> Result
     Ok(payload.to_owned())
 }
 
-const SECRETS: [&str; 4] = ["s3cret-key", "s3cret-tenant", "s3cret-card", "s3cret"];
+/// Its claim and its answer go over a connection whose log of statements is the program's affair.
+#[idempotent(scope = "tenant", op = "quiet.booked")]
+async fn booked<Db: Books>(
+    tenant: Tenant,
+    #[idem] tx: Tx<Db>,
+    #[idem] exec: Execution,
+    Json(_): Json<Plan>,
+) -> &'static str {
+    exec.link("gateway", "s3cret-link").await.unwrap();
+    drop(tx);
+    "s3cret-answer"
+}
+
+/// The last is the one before it, in hexadecimal.
+const SECRETS: [&str; 5] = ["s3cret-key", "s3cret-tenant", "s3cret-card", "s3cret", "733363726574"];
 
 fn router() -> Router<App> {
-    Router::new().route("/charge", post(charge)).route("/patient", post(patient)).route("/shown", post(shown))
+    let booked = match Backend::of_this_run() {
+        Backend::Sqlite => post(booked::<Sqlite>),
+        Backend::Postgres | Backend::PgBouncer => post(booked::<Postgres>),
+    };
+    Router::new()
+        .route("/charge", post(charge))
+        .route("/patient", post(patient))
+        .route("/shown", post(shown))
+        .route("/booked", booked)
 }
 
 fn request(shop: &Shop, path: &str, key: &str, plan: &str) -> reqwest::RequestBuilder {
@@ -72,10 +100,12 @@ async fn no_key_scope_or_payload_reaches_a_log_line_a_span_or_a_metric() {
     ] {
         send(&shop, "/charge", key, plan).await;
         send(&shop, "/shown", key, plan).await;
+        send(&shop, "/booked", key, plan).await;
     }
-    for verb in [Verb::Claim, Verb::Finish] {
+    for verb in [Verb::Claim, Verb::Finish, Verb::Begin, Verb::Commit] {
         shop.store.tell(verb, Fault::Fails(1));
         send(&shop, "/charge", &format!("s3cret-key-{verb:?}"), "\"a\": 1").await;
+        send(&shop, "/booked", &format!("s3cret-key-{verb:?}"), "\"a\": 1").await;
     }
     shop.store.down();
     send(&shop, "/charge", "s3cret-key-down", "\"a\": 1").await;

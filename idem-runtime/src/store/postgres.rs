@@ -119,7 +119,8 @@ impl PostgresStore {
     /// For a pooler that gives each transaction another server connection and knows no prepared statements, such as
     /// PgBouncer in transaction mode before 1.21: each verb is one message of text, which sets its own isolation level and
     /// time-out and leaves nothing behind. It costs the server a parse and a plan each time. Answers stand in the text, in
-    /// hexadecimal: a server that logs statements logs them too. The driver's own log of statements is off.
+    /// hexadecimal: a server that logs statements logs them too. The driver's own log of statements is off. In a transaction
+    /// of your pool (a body with a `Tx`) they are the arguments of a statement without a name, and in no text.
     #[must_use]
     pub fn with_simple_protocol(self) -> Self {
         Self { protocol: Protocol::Simple, verbs: Arc::default(), ..self }

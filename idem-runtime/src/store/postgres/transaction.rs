@@ -91,18 +91,17 @@ fn lock(claim: &Claim) -> i64 {
     i64::from_be_bytes(*high)
 }
 
+/// With bound arguments in either protocol: the pool is the program's, which logs statements as it likes, and a text would
+/// have scopes and answers in it. Until the end of a transaction a pooler keeps the server, so a statement without a name
+/// is enough.
 async fn rows(
     protocol: Protocol,
     open: &mut Open<Postgres>,
     statement: &Statement,
     args: &[Arg<'_>],
 ) -> Result<Vec<PgRow>, sqlx::Error> {
-    match protocol {
-        Protocol::Prepared => argument::bound(statement, args).fetch_all(&mut **open).await,
-        Protocol::Simple => {
-            sqlx::raw_sql(AssertSqlSafe(argument::rendered(statement, args))).fetch_all(&mut **open).await
-        }
-    }
+    let named = protocol == Protocol::Prepared;
+    argument::bound(statement, args).persistent(named).fetch_all(&mut **open).await
 }
 
 pub(super) async fn commit(
