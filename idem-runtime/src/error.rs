@@ -118,6 +118,11 @@ impl Error {
         self
     }
 
+    /// Of a run in a transaction of which surely nothing is kept.
+    pub(crate) fn undone(self) -> Self {
+        self.with(|about| about.fate = Some(Fate::Undone))
+    }
+
     /// What it means.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -84,7 +84,8 @@
 //! 409, `never`. Only for operators: a record was not in the state in which it was seen.
 //!
 //! ## idempotency-transaction-failed
-//! 500, `same-key`. The operation's transaction could not be opened or committed, for a fault of the program.
+//! 500, `operator`. The operation's transaction could not be opened or committed, for a fault of the program, and part of it
+//! may be kept. Where it was surely undone, `state` is `released` and `retry` is `same-key`.
 //!
 //! ## idempotency-not-served
 //! 500, `never`. The operation is mounted in a program whose runtime was told to leave it out.

@@ -296,5 +296,5 @@ fn fault(detail: &'static str) -> Error {
 }
 
 fn kept() -> Error {
-    fault("its body did not give the `Tx` back").with(|about| about.fate = Some(Fate::Undone))
+    fault("its body did not give the `Tx` back").undone()
 }

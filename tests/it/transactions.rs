@@ -6,4 +6,5 @@ mod functions;
 mod in_flight;
 mod lost_replies;
 mod on_postgres;
+mod on_sqlite;
 pub(crate) mod shop;

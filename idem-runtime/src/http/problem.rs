@@ -98,7 +98,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
         ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
-        ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "same-key", false),
+        ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "operator", false),
         ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
         ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
     };
@@ -246,6 +246,9 @@ fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -> String {
         ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
         ErrorKind::InvalidLink => "It may have taken effect and is not run again by itself.",
         ErrorKind::Conflict => "Look at the record again before deciding.",
+        ErrorKind::Transaction if error.about().body_ran => {
+            "Part of it may be kept, and would be written again by a retry. This is a fault of the service."
+        }
         ErrorKind::Transaction | ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
     };
     match error.about().detail {

@@ -69,6 +69,7 @@ impl Transaction {
     }
 }
 
+/// What it wrote after that is committed already.
 pub(super) fn ended_by_itself() -> Error {
     fault("its body has ended the transaction by itself")
 }
@@ -81,5 +82,5 @@ pub(super) fn undone(error: StoreError) -> Error {
             fault("the database refused it").with(|about| about.source = Some(Box::new(error)))
         }
     };
-    error.with(|about| about.fate = Some(Fate::Undone))
+    error.undone()
 }

@@ -40,8 +40,10 @@ use crate::{
 /// ```
 ///
 /// A savepoint of one's own is `sqlx::Connection::begin(&mut *tx)`. Do not end the transaction by SQL: a COMMIT is refused by
-/// the database; after a ROLLBACK, what is written next is committed by itself and stays, while the answer is replaced by an
-/// error and a retry runs again. Do not keep the `Tx`: where it is not given back, nothing is committed. Do not wait for other
+/// the database; after a ROLLBACK, what is written next is committed by itself and stays, while the answer is replaced by a
+/// problem that wants an operator, since a retry would write it again. SQLite rolls back by itself where it is told to (`insert or
+/// rollback`, a constraint's `on conflict rollback`, a trigger's `raise(rollback, ..)`) and may where it must (a full disk, an
+/// I/O error, no memory): after an error of such a statement, return instead of writing on. Do not keep the `Tx`: where it is not given back, nothing is committed. Do not wait for other
 /// systems inside: locks are held meanwhile, on SQLite the only write lock that there is.
 ///
 /// The type must be written as `Tx<..>` in the signature, not behind an alias. A generic function (`Tx<Db>` with
@@ -55,11 +57,12 @@ pub struct Tx<Db: Database> {
 impl<Db: Database> Supplied for Tx<Db> {
     fn supply(from: &mut Supply) -> Result<Self, Error> {
         let Some(slot) = from.transaction() else {
-            return Err(fault("`Tx` stands behind an alias, so no transaction was opened for it"));
+            let error = fault("`Tx` stands behind an alias, so no transaction was opened for it");
+            return Err(error.undone());
         };
         match slot.take::<Open<Db>>() {
             Some(open) => Ok(Self { open: Some(open), slot: Arc::clone(slot) }),
-            None => Err(fault("the store's transactions are another database's")),
+            None => Err(fault("the store's transactions are another database's").undone()),
         }
     }
 }

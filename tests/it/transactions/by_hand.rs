@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::shop::open;
-use crate::support::{eventually, problem, seen};
+use crate::support::{Problem, eventually, problem, seen};
 
 #[tokio::test]
 async fn clause_16_a_commit_of_the_bodys_own_is_refused_by_the_database() {
@@ -39,11 +39,26 @@ async fn clause_16_what_is_written_after_a_rollback_of_the_bodys_own_is_reported
     let shop = open().await;
     let steps = [shop.write("undone"), json!({ "sql": "rollback" }), shop.write("stays")];
     let told = problem(shop.order("/orders", "k", &steps).await).await;
-    assert_eq!((told.status, told.slug.as_str()), (500, "idempotency-transaction-failed"));
+    needs_a_person(&told);
     assert_eq!((shop.orders().await, shop.records().await), (1, 0));
     for n in 0..5 {
         assert!(seen(shop.order("/orders", &format!("next-{n}"), &[shop.write("next")]).await).await.ran());
     }
+}
+
+/// A retry would write again what was committed by itself.
+pub(super) fn needs_a_person(told: &Problem) {
+    assert_eq!((told.status, told.slug.as_str()), (500, "idempotency-transaction-failed"));
+    assert_eq!((&told.body["retry"], &told.body["safe_new_key"]), (&json!("operator"), &json!(false)));
+    assert!(told.body["state"].is_null() && told.body["operation"].is_string(), "{}", told.body);
+}
+
+#[tokio::test]
+async fn clause_16_a_refusal_that_is_kept_after_a_rollback_of_the_bodys_own_is_reported() {
+    let shop = open().await;
+    let steps = [shop.write("undone"), json!({ "sql": "rollback" }), shop.write("stays"), json!({ "answer": 422 })];
+    needs_a_person(&problem(shop.order("/keeping", "k", &steps).await).await);
+    assert_eq!((shop.orders().await, shop.records().await), (1, 0));
 }
 
 #[tokio::test]

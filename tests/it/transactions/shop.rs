@@ -11,7 +11,7 @@ use axum::{
 };
 use idem_runtime::{Builder, Execution, Final, NotApplied, Tx, idempotent};
 use serde::Deserialize;
-use sqlx::{AssertSqlSafe, Database, PgConnection, Postgres, Sqlite, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Database, PgConnection, Postgres, Sqlite, SqliteConnection};
 
 use crate::support::{App, Backend, Place, Probe, Shop, Tenant};
 
@@ -42,12 +42,21 @@ pub(crate) enum Step {
     Gate,
     Link(String),
     Panic,
+    /// A transaction inside of this one, which is not committed: dropped, or left open.
+    Nest(Nested),
     /// Moves the `Tx` to where it outlives the body.
     Keep,
     Sleep(u64),
     Answer(u16),
     Final(u16),
     NotApplied(u16),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Nested {
+    Dropped,
+    Left,
 }
 
 async fn perform<Db: Books>(mut tx: Tx<Db>, exec: &Execution, probe: &Probe, steps: Vec<Step>) -> Response {
@@ -61,6 +70,8 @@ async fn perform<Db: Books>(mut tx: Tx<Db>, exec: &Execution, probe: &Probe, ste
             Step::Gate => probe.pass().await,
             Step::Link(id) => exec.link("gateway", &id).await.unwrap(),
             Step::Panic => panic!("the test says so"),
+            Step::Nest(Nested::Dropped) => drop(tx.begin().await.unwrap()),
+            Step::Nest(Nested::Left) => std::mem::forget(tx.begin().await.unwrap()),
             Step::Keep => {
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;

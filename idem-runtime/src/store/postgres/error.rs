@@ -57,6 +57,11 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(_)) && !breaks_connections(error)
 }
 
+/// There is no transaction any more in which this could be done.
+pub(super) fn is_outside(error: &sqlx::Error) -> bool {
+    code(error) == "25P01"
+}
+
 /// The SQLSTATE; empty if the server did not give one.
 fn code(error: &sqlx::Error) -> String {
     error.as_database_error().and_then(|error| error.code()).map(String::from).unwrap_or_default()

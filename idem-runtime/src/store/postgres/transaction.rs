@@ -139,7 +139,10 @@ async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Re
     let Some(finish) = &commit.finish else { return Ok(Finished::Stored { ttl_left: Duration::ZERO }) };
     let protocol = verbs.protocol();
     if !commit.keeps_rows {
-        sqlx::raw_sql(BACK_TO_SAVEPOINT).execute(&mut **open).await.map_err(failed)?;
+        match sqlx::raw_sql(BACK_TO_SAVEPOINT).execute(&mut **open).await {
+            Err(error) if error::is_outside(&error) => return Ok(Finished::Lost),
+            done => done.map_err(failed)?,
+        };
     }
     let args = verbs::finish_args(std::slice::from_ref(finish));
     let finished = rows(protocol, open, &verbs.statements.finish, &args).await.map_err(failed)?;

@@ -23,7 +23,7 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
 }
 
 // SQLite's result codes, from its documentation.
-const ERROR: i32 = 1;
+pub(super) const ERROR: i32 = 1;
 pub(super) const BUSY: i32 = 5;
 pub(super) const READONLY: i32 = 8;
 const CORRUPT: i32 = 11;

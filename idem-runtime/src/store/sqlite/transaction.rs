@@ -85,7 +85,11 @@ pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Resu
 async fn settle(open: &mut Open<Sqlite>, commit: &Commit) -> Result<Finished, StoreError> {
     let Some(finish) = &commit.finish else { return Ok(Finished::Stored { ttl_left: Duration::ZERO }) };
     if !commit.keeps_rows {
-        sqlx::query(sql::BACK_TO_SAVEPOINT).execute(&mut **open).await.map_err(failed)?;
+        match sqlx::query(sql::BACK_TO_SAVEPOINT).execute(&mut **open).await {
+            // Only the end of the transaction takes a savepoint away.
+            Err(error) if error::primary_code(&error) == Some(error::ERROR) => return Ok(Finished::Lost),
+            done => done.map_err(failed)?,
+        };
     }
     let now = now(open).await?;
     let finished = verbs::finish(open, finish, now).await?;
