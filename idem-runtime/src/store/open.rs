@@ -8,6 +8,9 @@ use std::{
 use sqlx::{Connection, Database, SqlStr, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
 
+/// Why [`Open::commit`] does nothing.
+pub(super) const LEFT_OPEN: &str = "the body has left a transaction of its own open inside of this one";
+
 /// Dropped, its connection is closed: the database undoes what is not committed. Only after [`commit`](Self::commit) or
 /// [`rollback`](Self::rollback) has succeeded does the pool get it back.
 pub(crate) struct Open<Db: Database> {

@@ -8,7 +8,7 @@ use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 
 use super::shop::router;
-use crate::support::{Backend, Place, Shop, seen, server::Server};
+use crate::support::{Backend, Place, Proxy, Shop, eventually, problem, seen, server::Server};
 
 /// Also scenario 101: of the user's pool a body needs one connection, and its completion no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,4 +50,35 @@ async fn clause_16_a_pool_that_cannot_keep_what_bodies_write_is_a_fault() {
     let told = built("tx.order").await.unwrap_err().to_string();
     assert!(told.contains("of the pool") && told.contains("synchronous_commit is off"), "{told}");
     assert!(built("none").await.is_ok(), "nobody uses that pool");
+}
+
+/// A server that says nothing any more, while a COMMIT is on its way: the program's pool gets its place back, and shutdown
+/// comes to its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clause_23_a_silent_server_keeps_no_connection_and_no_shutdown_for_ever() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::before(&server.url).await;
+    let place = Arc::new(Place::on(&server, None).through(&proxy));
+    let pool = PgPoolOptions::new().max_connections(1).connect(place.url()).await.unwrap();
+    let store = PostgresStore::new(&pool).with_statement_timeout(Duration::from_millis(100));
+    store.migrate().await.unwrap();
+    let shop = Shop::open_over(place, Arc::new(store), router(Backend::Postgres), |builder| {
+        builder.store_timeout(Duration::from_millis(500))
+    })
+    .await;
+    shop.sql(&format!("create table {} (sku text)", shop.place.table("orders"))).await;
+    let held = shop.probe.hold().await;
+    let steps = [shop.write("book"), json!("gate")];
+    let (first, ()) = tokio::join!(shop.order("/orders", "k", &steps), async {
+        eventually(async || shop.probe.started() == 1).await;
+        proxy.slow_replies(Duration::from_secs(600));
+        drop(held);
+    });
+    let told = problem(first).await;
+    assert_eq!((told.status, told.slug.as_str()), (503, "idempotency-store-unavailable"));
+    let drained = shop.runtime.shutdown(Duration::from_secs(15)).await;
+    assert!(drained.completed, "a verb waits for ever");
+    proxy.slow_replies(Duration::ZERO);
+    let free = tokio::time::timeout(Duration::from_secs(15), pool.acquire()).await;
+    free.expect("its place is taken for ever").unwrap();
 }

@@ -121,6 +121,15 @@ impl Connections {
         }
     }
 
+    /// What a server that falls silent is waited for. Afterwards the connection is in an unknown state.
+    pub(super) async fn within_patience<T>(
+        &self,
+        asked: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, sqlx::Error> {
+        let silent = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
+        tokio::time::timeout(self.timeout + PATIENCE, asked).await.unwrap_or_else(silent)
+    }
+
     async fn once(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let rows: BoxFuture<'_, _> = match self.protocol {
@@ -130,12 +139,10 @@ impl Connections {
                 sqlx::raw_sql(AssertSqlSafe(message)).fetch_all(&mut *connection)
             }
         };
-        let result = tokio::time::timeout(self.timeout + PATIENCE, rows).await;
-        let error = match result {
-            Ok(Ok(rows)) => return Ok(rows),
-            Ok(Err(error)) if !error::breaks_connections(&error) => return Err(error),
-            Ok(Err(error)) => error,
-            Err(_) => sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        let error = match self.within_patience(rows).await {
+            Ok(rows) => return Ok(rows),
+            Err(error) if !error::breaks_connections(&error) => return Err(error),
+            Err(error) => error,
         };
         self.broken.now();
         drop(connection.detach()); // closes the socket without a word to a server that may not listen
@@ -168,6 +175,6 @@ fn for_this_message(timeout: Duration) -> String {
 }
 
 /// At least 1: to Postgres, 0 is no limit at all.
-fn millis(timeout: Duration) -> i32 {
+pub(super) fn millis(timeout: Duration) -> i32 {
     i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).max(1)
 }

@@ -59,7 +59,7 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
 
 /// There is no transaction any more in which this could be done.
 pub(super) fn is_outside(error: &sqlx::Error) -> bool {
-    code(error) == "25P01"
+    matches!(&*code(error), "25P01" | "26000")
 }
 
 /// The SQLSTATE; empty if the server did not give one.

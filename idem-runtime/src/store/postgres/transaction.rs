@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, postgres::PgRow};
 
 use super::{
     argument::{self, Arg},
-    connect::Protocol,
+    connect::{self, Protocol},
     error::{self, failed, setup},
     schema,
     sql::Statement,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::store::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Fence, Finished, Found, OpenTransaction, Owned, StoreError,
-    open::Open,
+    open::{LEFT_OPEN, Open},
 };
 
 /// Of a run without a claim.
@@ -27,10 +27,15 @@ const GRACE: Duration = Duration::from_secs(5);
 const SAVEPOINT: &str = "savepoint idem_body";
 const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
 
+/// What goes before the COMMIT where no outcome does, which says the same. A transaction that an error has aborted refuses it;
+/// a COMMIT it would answer with a ROLLBACK, and without an error.
+const DURABLE: &str =
+    "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
+
 /// What opens it. A body that is cut off leaves a statement behind, which ends when its time is over, unless the user has
 /// set a time of their own.
 fn opening(begin: &Begin) -> String {
-    let (limit, silence) = (verbs::millis(begin.limit).max(1), verbs::millis(begin.limit + GRACE));
+    let (limit, silence) = (connect::millis(begin.limit), connect::millis(begin.limit + GRACE));
     let savepoint = if begin.savepoint && begin.claim.is_none() { SAVEPOINT } else { "" };
     format!(
         "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
@@ -41,18 +46,19 @@ fn opening(begin: &Begin) -> String {
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
     let connection = pool.acquire().await.map_err(failed)?;
-    let mut open =
-        Open::<Postgres>::begin(connection, AssertSqlSafe(opening(&begin)).into_sql_str()).await.map_err(failed)?;
+    let opening = AssertSqlSafe(opening(&begin)).into_sql_str();
+    let opened = verbs.connections.within_patience(Open::<Postgres>::begin(connection, opening));
+    let mut open = opened.await.map_err(failed)?;
     let Some(claim) = &begin.claim else { return Ok(Begun::Open(UNCLAIMED, Box::new(open))) };
     let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,
         Claimed::Found(found) => {
-            open.rollback().await;
+            roll_back(verbs, open).await;
             return Ok(Begun::Found(found));
         }
     };
     if begin.savepoint {
-        sqlx::raw_sql(SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
+        plain(verbs, &mut open, SAVEPOINT).await.map_err(failed)?;
     }
     Ok(Begun::Open(owned, Box::new(open)))
 }
@@ -73,7 +79,7 @@ async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Resul
     let mut args = verbs::claim_args(&[claim]);
     args.push(Arg::Long(lock(claim)));
     for ask in 1..=ASKS {
-        let rows = rows(verbs.protocol(), open, &verbs.statements.begin, &args).await.map_err(failed)?;
+        let rows = rows(verbs, open, &verbs.statements.begin, &args).await.map_err(failed)?;
         let Some(row) = rows.first() else {
             return Ok(Claimed::Found(Found::InFlight { age: Duration::ZERO })); // somebody else has the lock
         };
@@ -95,13 +101,23 @@ fn lock(claim: &Claim) -> i64 {
 /// have scopes and answers in it. Until the end of a transaction a pooler keeps the server, so a statement without a name
 /// is enough.
 async fn rows(
-    protocol: Protocol,
+    verbs: &Verbs,
     open: &mut Open<Postgres>,
     statement: &Statement,
     args: &[Arg<'_>],
 ) -> Result<Vec<PgRow>, sqlx::Error> {
-    let named = protocol == Protocol::Prepared;
-    argument::bound(statement, args).persistent(named).fetch_all(&mut **open).await
+    let named = verbs.protocol() == Protocol::Prepared;
+    verbs.connections.within_patience(argument::bound(statement, args).persistent(named).fetch_all(&mut **open)).await
+}
+
+/// A statement without arguments.
+async fn plain(verbs: &Verbs, open: &mut Open<Postgres>, sql: &'static str) -> Result<(), sqlx::Error> {
+    verbs.connections.within_patience(sqlx::raw_sql(sql).execute(&mut **open)).await.map(drop)
+}
+
+/// Whatever goes wrong, or takes too long, all is undone: the connection is closed.
+async fn roll_back(verbs: &Verbs, open: Open<Postgres>) {
+    let _ = verbs.connections.within_patience(async { Ok(open.rollback().await) }).await;
 }
 
 pub(super) async fn commit(
@@ -114,7 +130,7 @@ pub(super) async fn commit(
     };
     let mut open = *open;
     if commit.undoes_all() {
-        open.rollback().await;
+        roll_back(verbs, open).await;
         return Ok(Committed::Stored { ttl_left: Duration::ZERO });
     }
     let ttl_left = match settle(verbs, &mut open, &commit).await {
@@ -122,9 +138,9 @@ pub(super) async fn commit(
         Ok(Finished::Lost) => return Ok(Committed::Lost),
         Err(error) => return Ok(Committed::Undone(error)),
     };
-    match open.commit().await {
+    match verbs.connections.within_patience(open.commit()).await {
         Ok(true) => Ok(Committed::Stored { ttl_left }),
-        Ok(false) => Ok(Committed::Lost),
+        Ok(false) => Ok(Committed::Undone(setup(LEFT_OPEN))),
         Err(error) if error::is_refusal(&error) => Ok(Committed::Undone(failed(error))),
         Err(error) => Err(failed(error)),
     }
@@ -133,23 +149,24 @@ pub(super) async fn commit(
 /// All that goes before the COMMIT.
 async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Result<Finished, StoreError> {
     if commit.finish.is_none() {
-        // A transaction that an error has aborted answers a COMMIT with a ROLLBACK, and without an error.
-        sqlx::raw_sql("select 1").execute(&mut **open).await.map_err(failed)?;
+        plain(verbs, open, DURABLE).await.map_err(failed)?;
     }
     let Some(finish) = &commit.finish else { return Ok(Finished::Stored { ttl_left: Duration::ZERO }) };
-    let protocol = verbs.protocol();
     if !commit.keeps_rows {
-        match sqlx::raw_sql(BACK_TO_SAVEPOINT).execute(&mut **open).await {
+        match plain(verbs, open, BACK_TO_SAVEPOINT).await {
             Err(error) if error::is_outside(&error) => return Ok(Finished::Lost),
             done => done.map_err(failed)?,
         };
     }
     let args = verbs::finish_args(std::slice::from_ref(finish));
-    let finished = rows(protocol, open, &verbs.statements.finish, &args).await.map_err(failed)?;
+    let finished = match rows(verbs, open, &verbs.statements.finish, &args).await {
+        Err(error) if error::is_outside(&error) => return Ok(Finished::Lost),
+        finished => finished.map_err(failed)?,
+    };
     let finished = verbs::finished(finish, finished.first())?;
     if finished != Finished::Lost && !commit.links.is_empty() {
         let args = verbs::link_args(&commit.links);
-        rows(protocol, open, &verbs.statements.link, &args).await.map_err(failed)?;
+        rows(verbs, open, &verbs.statements.link, &args).await.map_err(failed)?;
     }
     Ok(finished)
 }

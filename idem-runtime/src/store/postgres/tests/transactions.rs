@@ -4,8 +4,11 @@ use sqlx::{Postgres, postgres::PgPoolOptions};
 
 use super::*;
 use crate::{
-    conformance::{steps::claim, transactions::Body},
-    store::{Begin, Begun, OpenTransaction, Store, open::Open},
+    conformance::{
+        steps::{claim, reply},
+        transactions::Body,
+    },
+    store::{Begin, Begun, Commit, Committed, Finish, OpenTransaction, Outcome, Store, open::Open},
 };
 
 mod prepared {
@@ -90,4 +93,52 @@ async fn check_looks_at_the_sessions_that_bodies_get() {
     let open = transaction.downcast_mut::<Open<Postgres>>().unwrap();
     let level: String = sqlx::query_scalar("show transaction_isolation").fetch_one(&mut **open).await.unwrap();
     assert_eq!(level, "read committed");
+}
+
+/// By a trigger that runs within the COMMIT: whether a crash right after it loses the row.
+#[tokio::test]
+async fn a_body_cannot_make_its_commit_less_durable() {
+    let place = place().await;
+    place
+        .execute(
+            "create table noted (word text);
+             create function note() returns trigger language plpgsql as
+               $$ begin execute format('insert into %I.noted values (current_setting(''synchronous_commit''))', tg_table_schema);
+                  return null; end $$;
+             create constraint trigger note after insert on work deferrable initially deferred
+               for each row execute function note()",
+        )
+        .await;
+    let off = place.store_with(place.options.clone().options([("synchronous_commit", "off")]));
+    for store in [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()] {
+        for claim in [Some(claim(&format!("{:p}", &raw const store))), None] {
+            let begin = Begin { claim: claim.clone(), limit: Duration::from_secs(5), savepoint: false };
+            let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else {
+                panic!("nobody was there")
+            };
+            send(&mut transaction, "set local synchronous_commit = off".to_owned()).await.unwrap();
+            place.write(&mut transaction).await;
+            let finish = claim.map(|claim| Finish {
+                record: claim.record,
+                attempt: claim.attempt,
+                outcome: Outcome::Done(reply("x")),
+            });
+            let commit = Commit { finish, keeps_rows: true, links: Vec::new() };
+            let committed = store.commit(transaction, &commit).await.unwrap();
+            assert!(matches!(committed, Committed::Stored { .. }), "{committed:?}");
+        }
+        place.execute("delete from idem_key").await;
+    }
+    assert_eq!(place.number("select count(*) from noted where word = 'on'").await, 8);
+    assert_eq!(place.number("select count(*) from noted").await, 8);
+}
+
+/// Postgres counts such times in 32 bits of milliseconds.
+#[tokio::test]
+async fn a_body_may_take_longer_than_postgres_can_count() {
+    let place = place().await;
+    let limit = Duration::from_secs(3650 * 24 * 3600);
+    let begin = Begin { claim: Some(claim("a")), limit, savepoint: false };
+    let begun = place.store().begin(&begin).await.unwrap();
+    assert!(matches!(begun, Begun::Open(..)), "{begun:?}");
 }
