@@ -287,6 +287,13 @@ impl Store for SqliteStore {
     }
 
     async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        // As for a claim: what is surely not to be taken does not wait for the writer, which a body may hold.
+        if let Some(claim) = &begin.claim {
+            let looked = self.look([(claim.peek(), Some(claim.attempt))].into_iter()).await?.pop().flatten();
+            if let Some(found) = looked.and_then(Claimed::found) {
+                return Ok(Begun::Found(found));
+            }
+        }
         on_its_own_task(transaction::begin(self.writer.clone(), begin.clone())).await
     }
 

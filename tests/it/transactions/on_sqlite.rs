@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{by_hand::needs_a_person, shop::router};
-use crate::support::{Backend, Place, Shop, problem};
+use crate::support::{Backend, Place, Shop, eventually, problem, refusal, seen};
 
 async fn open() -> Shop {
     let shop = Shop::open_on(Arc::new(Place::sqlite()), router(Backend::Sqlite), |builder| builder).await;
@@ -20,4 +20,23 @@ async fn clause_16_what_is_written_after_a_rollback_of_sqlites_own_is_reported()
     let steps = [shop.write("undone"), once.clone(), once, shop.write("stays")];
     needs_a_person(&problem(shop.order("/orders", "k", &steps).await).await);
     assert_eq!((shop.orders().await, shop.records().await), (1, 0));
+}
+
+/// As a replay of any other operation: a body that holds the file's one writer keeps nobody waiting who writes nothing.
+#[tokio::test]
+async fn clause_01_replays_and_refusals_do_not_wait_for_the_writer() {
+    let shop = open().await;
+    let book = [shop.write("book")];
+    let first = seen(shop.order("/orders", "done", &book).await).await;
+    let held = shop.probe.hold().await;
+    let steps = [json!("gate")];
+    let (other, ()) = tokio::join!(shop.order("/orders", "other", &steps), async {
+        eventually(async || shop.probe.started() == 1).await;
+        let again = seen(shop.order("/orders", "done", &book).await).await;
+        assert!(again.replayed && again.body == first.body, "{again:?}");
+        let mismatch = refusal(shop.order("/orders", "done", &steps).await).await;
+        assert_eq!(mismatch, (422, "idempotency-key-reused".to_owned()));
+        drop(held);
+    });
+    assert!(seen(other).await.ran());
 }

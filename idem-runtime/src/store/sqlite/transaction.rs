@@ -11,7 +11,8 @@ use super::{
 use crate::{
     key::RecordId,
     store::{
-        Begin, Begun, Claimed, Commit, Committed, Fence, Finished, OpenTransaction, Owned, StoreError, open::Open,
+        Begin, Begun, Claimed, Commit, Committed, Fence, Finished, OpenTransaction, Owned, StoreError,
+        open::{LEFT_OPEN, Open},
         row::Millis,
     },
 };
@@ -75,7 +76,7 @@ pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Resu
     };
     match open.commit().await {
         Ok(true) => Ok(Committed::Stored { ttl_left }),
-        Ok(false) => Ok(Committed::Lost),
+        Ok(false) => Ok(Committed::Undone(setup(LEFT_OPEN))),
         Err(error) if is_refused(&error) => Ok(Committed::Undone(failed(error))),
         Err(error) => Err(failed(error)),
     }
@@ -83,7 +84,11 @@ pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Resu
 
 /// All that goes before the COMMIT.
 async fn settle(open: &mut Open<Sqlite>, commit: &Commit) -> Result<Finished, StoreError> {
-    let Some(finish) = &commit.finish else { return Ok(Finished::Stored { ttl_left: Duration::ZERO }) };
+    let Some(finish) = &commit.finish else {
+        // A transaction of the body's own inside of this one, if it was dropped, ends before the next statement.
+        sqlx::query("select 1").execute(&mut **open).await.map_err(failed)?;
+        return Ok(Finished::Stored { ttl_left: Duration::ZERO });
+    };
     if !commit.keeps_rows {
         match sqlx::query(sql::BACK_TO_SAVEPOINT).execute(&mut **open).await {
             // Only the end of the transaction takes a savepoint away.
