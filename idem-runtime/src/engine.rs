@@ -48,7 +48,10 @@ where
             Ok(Admission::Own(owner)) => return work(owner).await,
             Ok(Admission::Found(found)) if is_to_come(runtime, call, &found) && patience.wait().await => {} // look again
             Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
-            Err(error) => return Answer::Refused(call.explain(error)),
+            Err(error) => {
+                transaction::failed::tell(call.operation, Some(call.record), &error);
+                return Answer::Refused(call.explain(error));
+            }
         }
     }
 }

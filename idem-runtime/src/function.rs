@@ -18,6 +18,7 @@ use crate::{
     owner::{Ended, Owner},
     state::Reason,
     store::{Outcome, StoredResponse},
+    transaction,
 };
 
 /// A function's return type: `Result<T, E>` whose `T` can be stored and whose `E` can say why a call was not run.
@@ -243,6 +244,9 @@ where
     let body = match body(&mut owner.supply(execution)) {
         Ok(body) => body,
         Err(error) => {
+            let call = owner.call();
+            transaction::failed::tell(call.operation, Some(call.record), &error);
+            call.watch.end(Ending::of_refusal(error.kind()));
             let released = Ended::by_itself(Outcome::Released(Reason::Status), false);
             return (released, (recorder.refuse)(owner.call().explain(error)));
         }

@@ -72,7 +72,8 @@ pub struct Drained {
     pub completed: bool,
     /// Bodies that were still running; their keys are in doubt.
     pub in_doubt: usize,
-    /// Claims whose bodies had not started, and bodies in a transaction, which is undone; their keys are free.
+    /// Claims whose bodies had not started, and bodies in a transaction, which is undone; their keys are free. A transaction
+    /// whose COMMIT is under way is counted nowhere: whoever asks again is told what came of it.
     pub released: usize,
 }
 

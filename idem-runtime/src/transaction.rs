@@ -2,6 +2,7 @@
 //! lease, and nothing can be in doubt but the COMMIT itself.
 
 mod end;
+pub(crate) mod failed;
 mod running;
 mod slot;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -19,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use self::tx::Tx;
 use self::{
-    end::{End, ended_by_itself, undone},
+    end::End,
+    failed::{ended_by_itself, fault, kept, not_begun, undone},
     running::Listed,
 };
 pub(crate) use self::{running::Transactions, slot::Slot};
@@ -98,7 +100,7 @@ pub(crate) async fn open(runtime: &Runtime, operation: &Operation) -> Result<Arc
     refuse_nested(runtime)?;
     let begin = begin_of(runtime, operation)?;
     let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
-    match begun.map_err(Error::from_store)? {
+    match begun.map_err(|error| not_begun(operation, error))? {
         Begun::Open(_, transaction) => Ok(Slot::new(transaction)),
         Begun::Found(_) => Err(Error::new(ErrorKind::Store)), // nothing was asked for
     }
@@ -132,7 +134,7 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     begin.claim = Some(runtime.claim(&call, attempt));
     let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
     call.watch.claim_took(began.elapsed());
-    match begun.map_err(Error::from_store)? {
+    match begun.map_err(|error| not_begun(call.operation, error))? {
         Begun::Found(found) => Ok(Err(found.aged(began.elapsed()))),
         Begun::Open(owned, transaction) => {
             listed.granted();
@@ -211,27 +213,33 @@ impl Transaction {
             outcome => outcome,
         };
         let transaction = self.slot.close();
-        let asked = Instant::now();
-        let committed = match transaction {
-            None if outcome.response().is_some() => return End::Refused(kept()),
-            Some(transaction) if ended.by_itself => self.end(transaction, outcome.clone(), ended.keeps_rows).await,
+        let (asked, answers) = (Instant::now(), outcome.response().is_some());
+        let end = match transaction {
+            None if answers => End::Refused(kept()),
+            Some(_) if answers && !self.runtime.transactions().commits(self.call.record) => {
+                End::Refused(Error::new(ErrorKind::Draining).undone())
+            }
+            Some(transaction) if ended.by_itself => {
+                let committed = self.end(transaction, outcome.clone(), ended.keeps_rows).await;
+                self.came_to(committed, answers).await
+            }
             // Dropped in the middle of a statement, or with a panic, a connection is not fit for a ROLLBACK. This closes it.
             cut_off => {
                 drop(cut_off);
-                Ok(Committed::Stored { ttl_left: Duration::ZERO })
+                End::Stored(Duration::ZERO)
             }
         };
-        let end = self.came_to(committed, outcome.response().is_some()).await;
-        let settled = match &end {
-            End::Refused(_) => return end,
+        let Call { watch, operation, record, .. } = &self.call;
+        match &end {
             End::Stored(ttl_left) => {
                 self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed()));
-                Settled::Stored
+                watch.settled(*record, self.attempt, &outcome, Settled::Stored, asked.elapsed());
             }
-            End::Lost(_) => Settled::Lost,
-        };
-        let Call { watch, record, .. } = &self.call;
-        watch.settled(*record, self.attempt, &outcome, settled, asked.elapsed());
+            End::Lost(error) | End::Refused(error) => {
+                failed::tell(operation, Some(*record), error);
+                watch.given_up(Ending::of_refusal(error.kind()), asked.elapsed());
+            }
+        }
         end
     }
 
@@ -289,12 +297,4 @@ impl Runtime {
             Err(elapsed) => Err(StoreError::unavailable(elapsed)),
         }
     }
-}
-
-fn fault(detail: &'static str) -> Error {
-    Error::new(ErrorKind::Transaction).with(|about| about.detail = Some(detail))
-}
-
-fn kept() -> Error {
-    fault("its body did not give the `Tx` back").undone()
 }

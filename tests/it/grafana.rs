@@ -50,6 +50,7 @@ const OUTCOMES: [&str; 25] = [
     "timed_out",
     "panicked",
     "fenced",
+    "transaction_failed",
     "unprotected",
     "bypassed",
     "rejected",

@@ -8,3 +8,4 @@ mod lost_replies;
 mod on_postgres;
 mod on_sqlite;
 pub(crate) mod shop;
+mod told;

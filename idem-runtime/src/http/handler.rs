@@ -30,6 +30,7 @@ use crate::{
     owner::{Ended, Owner},
     state::Reason,
     store::Outcome,
+    transaction,
 };
 
 /// Proof that a handler's return type can be replayed.
@@ -271,7 +272,10 @@ async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Bod
     };
     match response {
         Ok(response) => with_status(response, "ignored"),
-        Err(error) => runtime.problem(&error.with(|about| about.op = Some(operation.op))),
+        Err(error) => {
+            transaction::failed::tell(operation, None, &error);
+            runtime.problem(&error.with(|about| about.op = Some(operation.op)))
+        }
     }
 }
 
@@ -316,6 +320,8 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
                 (Ended::by_itself(outcome, keeps_rows), response)
             }
             Err(error) => {
+                transaction::failed::tell(call.operation, Some(call.record), &error);
+                call.watch.end(Ending::of_refusal(error.kind()));
                 let released = Outcome::Released(Reason::Status);
                 (Ended::by_itself(released, false), runtime.problem(&call.explain(error)))
             }

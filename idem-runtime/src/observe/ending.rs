@@ -14,6 +14,7 @@ pub(crate) enum Ending {
     Panicked,
     Unrecorded,
     Fenced,
+    TransactionFailed,
     Replayed,
     Accepted,
     InProgress,
@@ -36,7 +37,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// In the order of their declaration: an ending's place here is its number.
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::Executed,
         Self::RejectedKept,
         Self::Released,
@@ -46,6 +47,7 @@ impl Ending {
         Self::Panicked,
         Self::Unrecorded,
         Self::Fenced,
+        Self::TransactionFailed,
         Self::Replayed,
         Self::Accepted,
         Self::InProgress,
@@ -77,6 +79,7 @@ impl Ending {
             Self::Panicked => "panicked",
             Self::Unrecorded => "unrecorded",
             Self::Fenced => "fenced",
+            Self::TransactionFailed => "transaction_failed",
             Self::Replayed => "replayed",
             Self::Accepted => "accepted",
             Self::InProgress => "in_progress",
@@ -152,7 +155,7 @@ impl Ending {
             ErrorKind::TooLarge | ErrorKind::Unreadable => Self::Rejected,
             ErrorKind::ReplayForbidden => Self::ReplayForbidden,
             ErrorKind::NotServed => Self::NotServed,
-            ErrorKind::Transaction => Self::Released,
+            ErrorKind::Transaction => Self::TransactionFailed,
             ErrorKind::Store => Self::StoreUnreadable,
             // A body's, an operator's, and those of who fetches a result: no refusals of a call.
             ErrorKind::InvalidLink | ErrorKind::Conflict | ErrorKind::Released | ErrorKind::UnknownOperation => {

@@ -93,6 +93,12 @@ impl Watch {
         Running { meters: Arc::clone(meters), in_flight, began: Instant::now() }
     }
 
+    /// The body ran, but its transaction is not committed, as far as is known.
+    pub(crate) fn given_up(&self, ending: Ending, took: Duration) {
+        self.0.meters.finish_took(took);
+        self.end(ending);
+    }
+
     /// The body's outcome was stored, or could not be.
     pub(crate) fn settled(&self, record: RecordId, attempt: Attempt, outcome: &Outcome, how: Settled, took: Duration) {
         self.0.meters.finish_took(took);

@@ -9,7 +9,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{key::RecordId, store::Recovering};
+use crate::{
+    key::RecordId,
+    store::{Fence, Recovering},
+};
 
 /// Some megabytes. What does not fit waits until something else is settled.
 const MOST: usize = 10_000;
@@ -25,7 +28,7 @@ pub(super) struct Known {
 struct Doubt {
     op: String,
     /// Epoch and attempts: another run of the key is another doubt.
-    run: (u32, u32),
+    run: (Fence, u32),
     /// They grow with each look at one run, also by other processes.
     tries: u32,
     since: Instant,

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Transaction, fault};
+use super::{
+    Transaction,
+    failed::{ended_by_itself, undone},
+};
 use crate::{
     error::{Error, Fate},
     state::State,
@@ -67,20 +70,4 @@ impl Transaction {
             _ => Whose::Nobodys, // or of long ago, as we found it
         })
     }
-}
-
-/// What it wrote after that is committed already.
-pub(super) fn ended_by_itself() -> Error {
-    fault("its body has ended the transaction by itself")
-}
-
-/// The database refused what the body wrote, or was gone before the COMMIT.
-pub(super) fn undone(error: StoreError) -> Error {
-    let error = match error.kind {
-        StoreErrorKind::Unavailable => Error::from_store(error),
-        StoreErrorKind::Corrupt | StoreErrorKind::Setup => {
-            fault("the database refused it").with(|about| about.source = Some(Box::new(error)))
-        }
-    };
-    error.undone()
 }

@@ -20,6 +20,8 @@ struct Entry {
     given_up: CancellationToken,
     /// It has its claim. Until then somebody else may have it, or may have answered.
     granted: bool,
+    /// Its COMMIT is on its way, if it has not arrived: nobody can say any more that it is undone.
+    commits: bool,
 }
 
 impl Transactions {
@@ -32,11 +34,20 @@ impl Transactions {
         self.entries().get(&call.record).filter(|entry| entry.granted).map(|entry| entry.found(call))
     }
 
-    /// Shutdown's time is up: their bodies are cut off, and what they wrote is undone. How many they are.
+    /// It is about to be committed; `false` if it was given up before.
+    pub(super) fn commits(&self, record: RecordId) -> bool {
+        self.entries().get_mut(&record).is_some_and(|entry| {
+            entry.commits = !entry.given_up.is_cancelled();
+            entry.commits
+        })
+    }
+
+    /// Shutdown's time is up: bodies are cut off, and what they wrote is undone. How many they are; not those whose COMMIT
+    /// is under way.
     pub(crate) fn give_up(&self) -> usize {
         let entries = self.entries();
-        entries.values().for_each(|entry| entry.given_up.cancel());
-        entries.len()
+        let undone = entries.values().filter(|entry| !entry.commits);
+        undone.inspect(|entry| entry.given_up.cancel()).count()
     }
 }
 
@@ -62,8 +73,13 @@ impl Listed {
         if let Some(entry) = entries.get(&call.record) {
             return Err(Box::new(entry.found(call)));
         }
-        let entry =
-            Entry { began: Instant::now(), fingerprint: call.fingerprint, given_up: given_up.clone(), granted: false };
+        let entry = Entry {
+            began: Instant::now(),
+            fingerprint: call.fingerprint,
+            given_up: given_up.clone(),
+            granted: false,
+            commits: false,
+        };
         entries.insert(call.record, entry);
         Ok(Self { runtime: runtime.clone(), record: call.record })
     }

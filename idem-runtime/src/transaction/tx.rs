@@ -8,7 +8,7 @@ use std::{
 
 use sqlx::Database;
 
-use super::{Slot, fault};
+use super::{Slot, failed::fault};
 use crate::{
     error::Error,
     execution::{Supplied, Supply, sealed},

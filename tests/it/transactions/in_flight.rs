@@ -134,3 +134,18 @@ async fn clause_23_shutdown_undoes_what_still_runs() {
     drop(held);
     assert_eq!(shop.orders().await, 0);
 }
+
+/// Nobody can say of it that it is undone.
+#[tokio::test]
+async fn clause_23_a_commit_that_is_under_way_at_shutdown_is_not_counted_as_undone() {
+    let shop = open().await;
+    shop.store.tell(Verb::Commit, Fault::Slow(Duration::from_secs(1)));
+    let steps = [shop.write("book")];
+    let (first, ()) = tokio::join!(shop.order("/orders", "k", &steps), async {
+        eventually(async || shop.store.calls(Verb::Commit) == 1).await;
+        let drained = shop.runtime.shutdown(Duration::from_millis(50)).await;
+        assert_eq!((drained.completed, drained.released, drained.in_doubt), (false, 0, 0));
+    });
+    assert!(seen(first).await.ran());
+    assert_eq!((shop.orders().await, shop.state().await), (1, 2));
+}

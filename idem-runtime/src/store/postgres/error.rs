@@ -25,8 +25,9 @@ struct NotPermitted(#[source] sqlx::Error);
 /// By the class of a SQLSTATE: its first two characters.
 fn kind_of(code: &str) -> StoreErrorKind {
     match code.get(..2) {
-        // No such table, column, schema or prepared statement; not permitted.
-        Some("42" | "3F" | "26") => StoreErrorKind::Setup,
+        _ if matches!(code, "25006" | "25P03" | "25P04") => StoreErrorKind::Unavailable, // read-only; silent for too long
+        // No such table, column, schema or prepared statement; not permitted; a transaction that was left aborted, or ended.
+        Some("42" | "3F" | "26" | "25" | "3B") => StoreErrorKind::Setup,
         // A value out of its range, a constraint broken, a page or an index damaged.
         Some("22" | "23" | "XX") => StoreErrorKind::Corrupt,
         // No connection or no room for one, no memory or disk, read-only, a time-out, shutting down, …
@@ -57,7 +58,8 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(_)) && !breaks_connections(error)
 }
 
-/// There is no transaction any more in which this could be done.
+/// There is no transaction any more in which this could be done. Without one, a pooler may have given us another server, which
+/// does not have our statement.
 pub(super) fn is_outside(error: &sqlx::Error) -> bool {
     matches!(&*code(error), "25P01" | "26000")
 }
@@ -73,10 +75,12 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_unavailable_and_what_cannot_be_read_is_corrupt() {
-        for code in ["57P01", "57P03", "53100", "53300", "25006", "57014", "55P03", "40001", "08006", ""] {
+        for code in ["57P01", "57P03", "53100", "53300", "25006", "25P03", "57014", "55P03", "40001", "08006", ""] {
             assert_eq!(kind_of(code), StoreErrorKind::Unavailable, "{code}");
         }
-        assert_eq!(kind_of("42P01"), StoreErrorKind::Setup);
+        for code in ["42P01", "25P02", "3B001"] {
+            assert_eq!(kind_of(code), StoreErrorKind::Setup, "{code}");
+        }
         assert_eq!(kind_of("23502"), StoreErrorKind::Corrupt);
         for (error, kind) in [
             (sqlx::Error::PoolTimedOut, StoreErrorKind::Unavailable),
