@@ -19,7 +19,7 @@ use crate::{
         problem::{ALL, retry_after, row},
         reply::{REPLAYED, STATUS},
     },
-    operations::{ForeignScope, InFlight, KeyFormat, KeyRule, OperationInfo, PayloadRule},
+    operations::{ForeignScope, InDoubt, InFlight, KeyFormat, KeyRule, OperationInfo, PayloadRule},
 };
 
 const EXTENSION: &str = "x-idempotency";
@@ -151,7 +151,10 @@ impl<'a> Description<'a> {
     fn response(&self, kinds: &[ErrorKind]) -> Response {
         let line = |kind: &ErrorKind| {
             let row = row(*kind);
-            format!("- `{}` (`retry`: `{}`): {}", row.slug, row.retry, row.title)
+            let runs_again = self.info.in_doubt == InDoubt::RerunDeduped;
+            let cut_off = matches!(kind, ErrorKind::TimedOut | ErrorKind::Panicked);
+            let retry = if runs_again && cut_off { "same-key" } else { row.retry };
+            format!("- `{}` (`retry`: `{retry}`): {}", row.slug, row.title)
         };
         let lines: Vec<_> = kinds.iter().map(line).collect();
         let mut response = ResponseBuilder::new().description(lines.join("\n"));
