@@ -12,7 +12,7 @@ mod broken;
 mod plan;
 mod provider;
 
-use std::{env, sync::Arc, time::Duration};
+use std::{env, io::Read, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -55,6 +55,10 @@ const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]); // ends when the harness does, whatever ended that
+        std::process::exit(1);
+    });
     let url = env::var("DATABASE_URL").unwrap();
     let chance = Chance {
         seed: env::var("SEED").unwrap().parse().unwrap(),

@@ -91,7 +91,7 @@ impl Fleet {
             .env("SEED", seed.to_string())
             .env("MIX", mix.name())
             .current_dir(folder)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped()) // at whose end it ends
             .stdout(Stdio::piped())
             .stderr(errors.unwrap())
             .kill_on_drop(true);

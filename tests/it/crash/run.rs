@@ -94,9 +94,11 @@ impl Course {
         self.damage(&targets, &mut random).await;
         let mut log = Log { damage: std::mem::take(&mut *damage.lock().unwrap()), ..Log::default() };
 
+        println!("{} keys, all damage done after {} s", clients.taken(), clients.now().as_secs());
         fleet.renew().await;
         log.left = ground.look(&clients.keys(), &provider).await;
         ask_once_more(&clients, self.to_the_end, &mut log).await;
+        println!("all asked once more after {} s", clients.now().as_secs());
         log.told = clients.told();
         (log.runs, log.effects) = provider.read();
         log.effects.extend(ground.rows().await);
