@@ -140,7 +140,7 @@ impl<'a> History<'a> {
         let away = |answer: &Answer| matches!(answer.slug.as_deref(), Some(UNAVAILABLE | "idempotency-draining"));
         let (told, answer) =
             self.answers().find(|(told, answer)| told.sent > arrived && !answer.is_final() && !away(answer))?;
-        Some(format!("final at {arrived:?}, but at {:?} {} {}", told.sent, answer.status, answer.body))
+        Some(format!("final at {arrived:?}, but at {:?} {} {}", told.sent, answer.status, answer.said()))
     }
 
     fn an_effect_forgotten(&self) -> Option<String> {
@@ -153,7 +153,7 @@ impl<'a> History<'a> {
         match self.log.last.get(&self.key) {
             Some(answer) if answer.is_final() => None,
             Some(answer) if answer.is_doubt() && self.key.mode.may_stay_in_doubt() => None,
-            Some(answer) => Some(format!("in the end it is told {} {}", answer.status, answer.body)),
+            Some(answer) => Some(format!("in the end it is told {} {}", answer.status, answer.said())),
             None => Some("in the end nobody answers".to_owned()),
         }
     }
@@ -172,7 +172,7 @@ impl<'a> History<'a> {
             None => matches!(answer.status, 201 | 402 | 422 | 500 | 503),
         };
         let (_, odd) = self.answers().find(|(_, answer)| !expected(answer))?;
-        Some(format!("told {} {}", odd.status, odd.body))
+        Some(format!("told {} {}", odd.status, odd.said()))
     }
 }
 

@@ -88,6 +88,11 @@ impl Answer {
         self.slug.is_none() && matches!(self.status, 201 | 402)
     }
 
+    /// What it says, shortly.
+    pub(crate) fn said(&self) -> &str {
+        self.slug.as_deref().unwrap_or(&self.body)
+    }
+
     pub(crate) fn is_doubt(&self) -> bool {
         self.slug.as_deref() == Some("idempotency-outcome-unknown")
     }
