@@ -13,6 +13,7 @@ use crate::{
     error::{Error, ErrorKind},
     lease::{Claiming, Settled},
     owner::{Ended, Owner},
+    recovery::TRIES,
     state::Reason,
     store::{Found, Outcome, Peek, StoredResponse},
     transaction,
@@ -192,11 +193,12 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         // Written by a newer version of this program, and readable by it: worth coming back for.
         Found::Unknown => call.error(ErrorKind::InProgress { retry_after: Duration::from_secs(1) }),
         Found::InDoubt(reason) => {
+            let given_up = is_given_up(runtime, call).await;
             if call.watch.is_of_a_call() {
                 // A client may retry for hours. People are told once, by the end of the run or by the look for doubts.
                 tracing::debug!(target: "idem::engine", op = call.operation.op, outcome = "in_doubt", ?reason, record = %call.record, "a request met a key whose outcome is unknown");
             }
-            call.error(ErrorKind::InDoubt)
+            call.error(ErrorKind::InDoubt).with(|about| about.given_up = given_up)
         }
         Found::Expired => with_links(runtime, call, ErrorKind::Expired).await,
         Found::NotRetained { status } => {
@@ -205,6 +207,13 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
         }
     };
     Answer::Refused(error)
+}
+
+/// The recovery hook has been asked for the last time. A store that fails here costs only that.
+async fn is_given_up(runtime: &Runtime, call: &Call) -> bool {
+    let has_hook = runtime.config().recovers(call.operation.op);
+    has_hook
+        && matches!(runtime.ask(runtime.store().find(call.record)).await, Ok(Some(record)) if record.tries >= TRIES)
 }
 
 /// An answer that is gone still says what providers call the operation. A store that fails here costs only that.

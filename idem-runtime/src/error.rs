@@ -24,6 +24,8 @@ pub(crate) struct About {
     pub(crate) links: Vec<(String, String)>,
     /// A run that this version understands is under way; an unknown state looks the same from outside.
     pub(crate) under_way: bool,
+    /// A recovery hook was asked about the doubt for the last time: it does not settle itself any more.
+    pub(crate) given_up: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
     /// What became of the run, where the kind alone says something else.

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 
-pub(crate) use self::run::{Recoveries, Rooms};
+pub(crate) use self::run::{Recoveries, Rooms, TRIES};
 use crate::{
     key::RecordId,
     operation::{self, registered},
@@ -35,7 +35,7 @@ pub enum Recovery {
     NotApplied,
     /// Nobody can tell yet.
     StillUnknown {
-        /// When to ask again: 1 s to 1 day. `None`: after 1 s, 2 s, 4 s … up to 5 min.
+        /// When to ask again: 1 s to 1 day, from the 21st time on 5 min at least. `None`: after 1 s, 2 s, 4 s … up to 5 min.
         retry_in: Option<Duration>,
     },
 }
@@ -135,13 +135,13 @@ impl Builder {
     ///
     /// The hook is asked by the look for doubts (`sweep_every`) of one process at a time, at once if the run ended by its
     /// own report, else 5 s after the end of its lease; at most 8 of an operation are asked in a process at a time. It may take 30 s; then,
-    /// and if it panics, it counts as [`Recovery::StillUnknown`]. It is asked again after 1 s, 2 s, 4 s … up to 5 min, 300
-    /// times in all, which is about a day; after that the record waits for an operator. From the moment it is asked, the
+    /// and if it panics, it counts as [`Recovery::StillUnknown`]. It is asked again after 1 s, 2 s, 4 s … up to 5 min (or a
+    /// hundredth of `quarantine`), 300 times in all, which is about a day; after that the record waits for an operator. From the moment it is asked, the
     /// first run is fenced off: should it still come to an end, its caller gets what is stored. What it finds out is written
     /// down in the record's history by the name `recovery hook`.
     ///
     /// While there is a hook, a retry is told to come back with the same key (`Retry-After: 5`), and one that waits
-    /// (`in_flight = wait(..)`) waits for the hook too.
+    /// (`in_flight = wait(..)`) waits for the hook too. Once the hook is asked no more, a retry is told to wait for an operator.
     ///
     /// ```no_run
     /// # #[cfg(feature = "axum")] mod example {

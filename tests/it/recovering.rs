@@ -296,6 +296,26 @@ async fn clause_33_a_doubt_without_a_hook_waits_for_an_operator() {
 }
 
 #[tokio::test]
+async fn clause_33_a_doubt_whose_hook_is_asked_no_more_waits_for_an_operator() {
+    let (bank, place) = (Bank::default(), Arc::new(Place::new()));
+    let quiet = Shop::open_on(Arc::clone(&place), router(), |builder| builder.sweep_every(Duration::ZERO)).await;
+    failed(&quiet, "/charge", "k").await;
+    quiet.sql("update idem_key set tries = 299").await;
+    let shop = Shop::open_on(place, router(), |builder| bank.hooks(builder)).await;
+    shop.pass(A_WHILE).await;
+    bank.is_asked(1).await;
+    assert_eq!(bank.asked()[0].tries(), 300);
+    let told = problem(retry(&shop, "k").await).await;
+    assert_eq!((told.status, told.slug.as_str()), (409, "idempotency-outcome-unknown"));
+    assert_eq!((told.body["retry"].as_str(), told.retry_after), (Some("operator"), None));
+    assert_eq!(shop.record("recovering.charge", "k").await.tries, 300);
+    shop.pass(LONG).await;
+    let looks = shop.store.calls(Verb::Survey);
+    eventually(async || shop.store.calls(Verb::Survey) > looks + 3).await;
+    assert_eq!(bank.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn clause_33_a_hook_for_nothing_is_a_fault() {
     let hook = |_: InDoubt| async { Recovery::NotApplied };
     let builder = idem_runtime::Runtime::builder(idem_runtime::MemoryStore::volatile()).namespace("shop");

@@ -75,6 +75,7 @@ pub async fn a_recovery_takes_doubts_of_its_operations(store: &dyn Store, clock:
         assert_eq!((taken.state, taken.reason, *tries), (State::InDoubt, before.reason, 1));
         assert!(taken.fence > before.fence && taken.attempt != claim.attempt, "the old owner is fenced off");
         assert_eq!((taken.attempts, taken.epoch, &taken.links), (1, before.epoch, &before.links));
+        assert_eq!((before.tries, taken.tries), (0, 1));
         let found = store.find(taken.id).await.unwrap().unwrap();
         assert_eq!((found.fence, found.attempt, found.reason), (taken.fence, taken.attempt, taken.reason));
     }
@@ -96,7 +97,7 @@ pub async fn a_recovery_leaves_a_silent_owner_its_grace(store: &dyn Store, clock
 }
 
 /// Those whose next try is due longest are given out first, whatever their operation; catches a store that goes operation by
-/// operation, so that one of them keeps the others waiting.
+/// operation, so that one of them keeps the others waiting, forgets the limit, or what was put off.
 pub async fn what_is_due_longest_is_recovered_first(store: &dyn Store, clock: &dyn Clock) {
     for (key, op) in [("a", "charge"), ("b", "refund"), ("c", "charge"), ("d", "refund")] {
         let claim = Claim { op, ..claim(key) };

@@ -278,7 +278,7 @@ impl Runtime {
     /// The answer for an error, in this runtime's format.
     pub(super) fn problem(&self, error: &Error) -> Response {
         let config = &self.config().http;
-        let recovers = error.about().op.is_some_and(|op| self.config().recovers(op));
+        let recovers = !error.about().given_up && error.about().op.is_some_and(|op| self.config().recovers(op));
         Problem::new(error, config, recovers).into_response(config)
     }
 }

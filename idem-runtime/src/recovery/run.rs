@@ -36,8 +36,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5 * 60));
 /// What a hook may wish for.
 const WISH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
-/// With the back-off, about a day.
-const TRIES: u32 = 300;
+/// With the pauses between them, about a day, whatever a hook wishes; and three quarantines, where that is more.
+pub(crate) const TRIES: u32 = 300;
+/// So many pauses a hook may shorten.
+const SHORT_PAUSES: u32 = 20;
 
 /// All that recovers in one process.
 pub(crate) struct Recoveries {
@@ -225,7 +227,7 @@ impl Recoveries {
         known_for: Duration,
         to: Resolution,
     ) -> Result<bool, StoreError> {
-        let mut quarantine = self.quarantine.max(operation.timeout.unwrap_or_default());
+        let mut quarantine = self.quarantine_of(operation);
         if matches!(to, Resolution::Release) && record.silent_for.min(known_for) < quarantine {
             // The hook looked while the first run could still act; what it did not find may have come since. And where only
             // the store's clock says that it could not, that clock may have jumped. Only what has ended by its own report
@@ -247,7 +249,8 @@ impl Recoveries {
         Recovering { record, tries }: &Recovering,
         wish: Option<Duration>,
     ) -> Result<Option<Recovered>, StoreError> {
-        let by = wish.map_or_else(|| back_off(*tries), |wish| wish.clamp(WISH.0, WISH.1));
+        let quarantine = self.hooks.get(record.op.as_str()).map(|hooked| self.quarantine_of(hooked.operation));
+        let by = pause(*tries, wish, quarantine.unwrap_or(self.quarantine));
         let put_off = PutOff { record: record.id, seen: record.fence, by };
         if !self.ask(self.store.put_off(&put_off)).await? {
             return Ok(Some(Recovered::Lost));
@@ -256,6 +259,10 @@ impl Recoveries {
             tracing::warn!(target: "idem::recovery", op = record.op, record = %record.id, "a recovery hook does not find out what happened and is asked no more; the record waits for `Runtime::resolve`");
         }
         Ok(None)
+    }
+
+    fn quarantine_of(&self, operation: &Operation) -> Duration {
+        self.quarantine.max(operation.timeout.unwrap_or_default())
     }
 
     async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
@@ -271,20 +278,43 @@ fn fits(operation: &Operation, response: &StoredResponse, links: &[(String, Stri
     right_kind && links.iter().all(|(provider, id)| is_link(provider, id))
 }
 
-/// 1 s, 2 s, 4 s … 5 min.
-fn back_off(tries: u32) -> Duration {
+/// Until the next try: 1 s, 2 s, 4 s … 5 min, or a hundredth of the quarantine, so that there are tries left after it; or as
+/// the hook wishes, if that leaves enough of them, too.
+fn pause(tries: u32, wish: Option<Duration>, quarantine: Duration) -> Duration {
     let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    BACK_OFF.0.saturating_mul(doubled).min(BACK_OFF.1)
+    let own = BACK_OFF.0.saturating_mul(doubled).min(BACK_OFF.1.max(quarantine / 100));
+    match wish.map(|wish| wish.clamp(WISH.0, WISH.1)) {
+        None => own,
+        Some(wish) if tries <= SHORT_PAUSES => wish,
+        Some(wish) => wish.max(own),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const QUARANTINE: Duration = Duration::from_secs(600);
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[test]
     fn clause_33_tries_come_later_and_later() {
-        let seconds: Vec<u64> = (1..=11).map(|tries| back_off(tries).as_secs()).collect();
+        let seconds: Vec<u64> = (1..=11).map(|tries| pause(tries, None, QUARANTINE).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        assert_eq!(back_off(TRIES).as_secs(), 300);
+        assert_eq!(pause(TRIES, None, QUARANTINE).as_secs(), 300);
+    }
+
+    /// "About a day" and "after the quarantine" hold for any hook.
+    #[test]
+    fn clause_33_an_impatient_hook_is_asked_for_as_long() {
+        for wish in [None, Some(Duration::ZERO), Some(QUARANTINE / 100)] {
+            let lasts = |quarantine| (1..TRIES).map(|tries| pause(tries, wish, quarantine)).sum::<Duration>();
+            let day = lasts(QUARANTINE);
+            assert!(day > HOUR * 23 && day < HOUR * 25, "{wish:?}: {day:?}");
+            let week = HOUR * 24 * 7;
+            assert!(lasts(week) > week * 2, "{wish:?}");
+        }
+        assert_eq!(pause(SHORT_PAUSES, Some(Duration::ZERO), QUARANTINE), WISH.0);
+        assert_eq!(pause(250, Some(HOUR * 100), QUARANTINE), WISH.1);
     }
 }

@@ -125,6 +125,8 @@ pub struct Record {
     /// How long ago its lease ended, by its owner's report or by silence; zero while it lasts. The quarantine counts from
     /// there.
     pub silent_for: Duration,
+    /// How often recovery hooks have been asked about its current run.
+    pub tries: u32,
     /// When its answer stops being replayed.
     pub expires_at: SystemTime,
     /// What providers call it, oldest first: (provider, id), of the current epoch.
@@ -150,6 +152,7 @@ impl Record {
             age: Duration::ZERO,
             lease_left: Duration::ZERO,
             silent_for: Duration::ZERO,
+            tries: 0,
             expires_at: SystemTime::UNIX_EPOCH,
             links: Vec::new(),
         }
@@ -170,6 +173,7 @@ impl fmt::Debug for Record {
             .field("created_at", &self.created_at)
             .field("age", &self.age)
             .field("lease_left", &self.lease_left)
+            .field("tries", &self.tries)
             .field("expires_at", &self.expires_at)
             .field("links", &self.links)
             .finish_non_exhaustive()

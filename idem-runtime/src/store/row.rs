@@ -220,6 +220,7 @@ impl Row {
             age: now.since(self.created_at),
             lease_left: self.lease_until.since(now),
             silent_for: now.since(self.lease_until),
+            tries: self.tries,
             expires_at: wall_time(self.expires_at, now, wall),
             links,
         }

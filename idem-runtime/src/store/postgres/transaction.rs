@@ -117,7 +117,11 @@ async fn plain(verbs: &Verbs, open: &mut Open<Postgres>, sql: &'static str) -> R
 
 /// Whatever goes wrong, or takes too long, all is undone: the connection is closed.
 async fn roll_back(verbs: &Verbs, open: Open<Postgres>) {
-    let _ = verbs.connections.within_patience(async { Ok(open.rollback().await) }).await;
+    let rollback = async {
+        open.rollback().await;
+        Ok(())
+    };
+    let _ = verbs.connections.within_patience(rollback).await;
 }
 
 pub(super) async fn commit(
