@@ -63,7 +63,7 @@ create table idem_response (
   body    bytea                                 -- null: not retained
 );
 
--- No foreign key to idem_key: a link is evidence, also of a record that is gone.
+-- No foreign key to idem_key, whose row it would lock: the purge removes links with their record.
 create table idem_link (
   provider text not null,
   id       text not null,
