@@ -46,7 +46,10 @@ where
     let mut patience = Patience::new(runtime, call);
     loop {
         match admit(runtime, call).await {
-            Ok(Admission::Own(owner)) => return work(owner).await,
+            Ok(Admission::Own(owner)) => {
+                drop(patience); // it waits no more
+                return work(owner).await;
+            }
             Ok(Admission::Found(found)) if is_to_come(runtime, call, &found) && patience.wait().await => {} // look again
             Ok(Admission::Found(found)) => return tell(runtime, call, found).await,
             Err(error) => {

@@ -134,8 +134,20 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     begin.claim = Some(runtime.claim(&call, attempt));
     let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
     call.watch.claim_took(began.elapsed());
-    match begun.map_err(|error| not_begun(call.operation, error))? {
-        Begun::Found(found) => Ok(Err(found.aged(began.elapsed()))),
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            listed.leave();
+            return Err(not_begun(call.operation, error));
+        }
+    };
+    match begun {
+        Begun::Found(found) => {
+            if matches!(found, Found::InFlight { .. }) {
+                listed.leave();
+            }
+            Ok(Err(found.aged(began.elapsed())))
+        }
         Begun::Open(owned, transaction) => {
             listed.granted();
             Ok(Ok(Transaction {

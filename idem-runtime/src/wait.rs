@@ -31,24 +31,30 @@ pub(crate) struct Patience<'a> {
     runtime: &'a Runtime,
     call: &'a Call,
     deadline: Option<Instant>,
+    /// Kept from one wait to the next: the group's pause must not begin anew with each look.
+    ticket: Option<Ticket<'a>>,
 }
 
 impl<'a> Patience<'a> {
     pub(crate) fn new(runtime: &'a Runtime, call: &'a Call) -> Self {
         let deadline = (!call.patience.is_zero()).then(|| Instant::now() + call.patience);
-        Self { runtime, call, deadline }
+        Self { runtime, call, deadline, ticket: None }
     }
 
     /// Waits until it is worth looking again; `false` if it is not.
     pub(crate) async fn wait(&mut self) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let waiters = self.runtime.waiters();
-        let recovers = self.runtime.config().recovers(self.call.operation.op);
-        let Some(mut ticket) = waiters.join(self.call.peek(), recovers) else { return false };
-        // An end between our look and `join` is seen by the first poll; one after it by this.
-        let Ticket { changed, .. } = &mut ticket;
+        if self.ticket.is_none() {
+            self.ticket = waiters.join(self.call.peek(), Awaited::of(self.runtime, self.call));
+        }
+        let Some(Ticket { group, changed, .. }) = &mut self.ticket else { return false };
+        // An end between our first look and `join` is seen by the first poll; one after it by this.
         tokio::select! {
-            () = changed => true,
+            () = &mut *changed => {
+                *changed = Box::pin(Arc::clone(group).notified_owned()); // before the look
+                true
+            }
             () = waiters.draining.cancelled() => {
                 self.deadline = None; // one last look
                 true
@@ -81,15 +87,35 @@ struct Queue {
 struct Group {
     waiting: usize,
     peek: Peek,
+    awaited: Awaited,
+    changed: Arc<Notify>,
+    /// Between two claims that are sent to find out; see [`Awaited::unseen`].
+    pause: Duration,
+    next: Instant,
+}
+
+/// What may come of a record that is waited for.
+#[derive(Clone, Copy)]
+struct Awaited {
     /// A doubt may settle itself, so it is waited for too.
     recovers: bool,
-    changed: Arc<Notify>,
+    /// It runs in a transaction, whose record nobody sees: that there is none may mean that it still runs, and only a claim can
+    /// tell. So one of those who wait sends it, and the others are told what comes of that.
+    unseen: bool,
+}
+
+impl Awaited {
+    fn of(runtime: &Runtime, call: &Call) -> Self {
+        let operation = call.operation;
+        Self { recovers: runtime.config().recovers(operation.op), unseen: operation.transaction.is_some() }
+    }
 }
 
 /// A place in the queue, given back when dropped.
 struct Ticket<'a> {
     waiters: &'a Waiters,
     record: RecordId,
+    group: Arc<Notify>,
     /// Made while the queue is locked, so that no wake-up is missed.
     changed: Pin<Box<OwnedNotified>>,
 }
@@ -126,7 +152,7 @@ impl Waiters {
     }
 
     /// `None` if the queue is full.
-    fn join(self: &Arc<Self>, peek: Peek, recovers: bool) -> Option<Ticket<'_>> {
+    fn join(self: &Arc<Self>, peek: Peek, awaited: Awaited) -> Option<Ticket<'_>> {
         let mut queue = self.queue();
         if queue.waiting >= self.per_process {
             return None;
@@ -135,20 +161,23 @@ impl Waiters {
         let group = queue.groups.entry(peek.record).or_insert_with(|| Group {
             waiting: 0,
             peek,
-            recovers,
+            awaited,
             changed: Arc::new(Notify::new()),
+            pause: POLL.0,
+            next: Instant::now(),
         });
         if group.waiting >= self.per_record {
             return None;
         }
         group.waiting += 1;
-        let changed = Box::pin(Arc::clone(&group.changed).notified_owned());
+        let group = Arc::clone(&group.changed);
+        let changed = Box::pin(Arc::clone(&group).notified_owned());
         queue.waiting += 1;
         queue.fresh |= new;
         if !std::mem::replace(&mut queue.polling, true) {
             self.tasks.spawn(Arc::clone(self).poll());
         }
-        Some(Ticket { waiters: self, record: peek.record, changed })
+        Some(Ticket { waiters: self, record: peek.record, group, changed })
     }
 
     /// One query per tick for all who wait in this process; ends when nobody does.
@@ -180,11 +209,25 @@ impl Waiters {
     fn seen(&self, record: RecordId, found: Option<Found>) {
         match found {
             Some(Found::InFlight { .. }) => return,
-            Some(Found::InDoubt(_)) if self.queue().groups.get(&record).is_some_and(|group| group.recovers) => return,
+            Some(Found::InDoubt(_)) if self.awaits(record).is_some_and(|awaited| awaited.recovers) => return,
+            None if self.awaits(record).is_some_and(|awaited| awaited.unseen) => return self.send_one(record),
             Some(Found::Replay(replay)) => self.cache.keep(record, &replay), // so that the woken need not ask again
             _ => {}
         }
         self.wake(record);
+    }
+
+    fn awaits(&self, record: RecordId) -> Option<Awaited> {
+        self.queue().groups.get(&record).map(|group| group.awaited)
+    }
+
+    /// Lets one of those who wait claim, if the last one who did is long enough ago.
+    fn send_one(&self, record: RecordId) {
+        let (mut queue, now) = (self.queue(), Instant::now());
+        let Some(group) = queue.groups.get_mut(&record).filter(|group| group.next <= now) else { return };
+        group.pause = (group.pause * 2).min(POLL.1);
+        group.next = now + group.pause;
+        group.changed.notify_one();
     }
 }
 

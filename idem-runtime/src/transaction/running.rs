@@ -65,6 +65,7 @@ impl Entry {
 pub(super) struct Listed {
     runtime: Runtime,
     record: RecordId,
+    wakes: bool,
 }
 
 impl Listed {
@@ -81,7 +82,12 @@ impl Listed {
             commits: false,
         };
         entries.insert(call.record, entry);
-        Ok(Self { runtime: runtime.clone(), record: call.record })
+        Ok(Self { runtime: runtime.clone(), record: call.record, wakes: true })
+    }
+
+    /// Nothing has come of it. Who waits would do the same again, one after the other and without a pause.
+    pub(super) fn leave(mut self) {
+        self.wakes = false;
     }
 
     /// Its claim was granted: nobody else can have answered.
@@ -95,6 +101,8 @@ impl Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         self.runtime.transactions().entries().remove(&self.record);
-        self.runtime.waiters().wake(self.record);
+        if self.wakes {
+            self.runtime.waiters().wake(self.record);
+        }
     }
 }

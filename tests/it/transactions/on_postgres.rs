@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use idem_runtime::{PostgresStore, Runtime};
+use idem_runtime::{Builder, PostgresStore, Runtime};
 use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 
 use super::shop::router;
-use crate::support::{Backend, Place, Proxy, Shop, eventually, problem, seen, server::Server};
+use crate::support::{Backend, Place, Proxy, Shop, Verb, eventually, problem, seen, server::Server};
 
 /// Also scenario 101: of the user's pool a body needs one connection, and its completion no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,4 +81,36 @@ async fn clause_23_a_silent_server_keeps_no_connection_and_no_shutdown_for_ever(
     proxy.slow_replies(Duration::ZERO);
     let free = tokio::time::timeout(Duration::from_secs(15), pool.acquire()).await;
     free.expect("its place is taken for ever").unwrap();
+}
+
+/// A look finds nothing of a run in another process, so whoever waits must claim to find out. Not all who wait, and not at
+/// each look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scenario_66_of_those_who_wait_for_another_process_one_asks_now_and_then() {
+    const WAITING: usize = 10;
+    let server = Server::start(&[]);
+    let place = Arc::new(Place::on(&server, None));
+    let patient = |builder: Builder| builder.transaction_timeout(Duration::from_secs(20));
+    let open = || Shop::open_on(Arc::clone(&place), router(Backend::Postgres), patient);
+    let (shop, other) = (open().await, open().await);
+    shop.sql(&format!("create table {} (sku text)", shop.place.table("orders"))).await;
+    let held = shop.probe.hold().await;
+    let steps = [json!("gate"), shop.write("book")];
+    let duplicates = join_all((0..WAITING).map(async |_| {
+        eventually(async || shop.probe.started() == 1).await;
+        other.order("/waiting", "k", &steps).await
+    }));
+    let (first, duplicates, ()) = tokio::join!(shop.order("/waiting", "k", &steps), duplicates, async {
+        eventually(async || other.store.calls(Verb::Peek) >= WAITING + 8).await; // each looks once when it comes
+        let (claims, looks) = (other.store.calls(Verb::Begin), other.store.calls(Verb::Peek));
+        assert!((2..=looks).contains(&claims), "{claims} claims, {looks} looks");
+        drop(held);
+    });
+    let first = seen(first).await;
+    assert!(first.ran(), "{first:?}");
+    for duplicate in duplicates {
+        let duplicate = seen(duplicate).await;
+        assert!(duplicate.replayed && duplicate.body == first.body, "{duplicate:?}");
+    }
+    assert_eq!(shop.orders().await, 1);
 }

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 
 use self::{
     faulty::{Fault, Faulty},
-    found::{FOUND_BY, transactions},
+    found::{FOUND_BY, purges, recoveries, reruns, transactions},
 };
 use super::*;
 
@@ -49,7 +49,12 @@ fn cases() -> Vec<Case> {
 }
 
 fn found_by() -> impl Iterator<Item = &'static (Fault, &'static [&'static str])> {
-    FOUND_BY.iter().chain(transactions::FOUND_BY)
+    FOUND_BY
+        .iter()
+        .chain(recoveries::FOUND_BY)
+        .chain(purges::FOUND_BY)
+        .chain(reruns::FOUND_BY)
+        .chain(transactions::FOUND_BY)
 }
 
 /// The cases that fail on a store with this fault. One thread and tokio's own clock: the tasks of a race take turns at

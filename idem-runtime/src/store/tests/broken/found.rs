@@ -1,6 +1,9 @@
 //! Which cases find which fault, in the order of the suite.
 
 mod forgetful;
+pub(super) mod purges;
+pub(super) mod recoveries;
+pub(super) mod reruns;
 pub(super) mod transactions;
 
 use super::Fault;
@@ -262,99 +265,4 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::PagesByCount, &["pages_neither_repeat_nor_miss"]),
     (Fault::FindsByIdAlone, &["a_providers_id_finds_its_records"]),
     (Fault::FindsByLinksOfTheEpoch, &["a_providers_id_finds_its_records"]),
-    (Fault::RecoversAnyOperation, &["a_recovery_takes_doubts_of_its_operations"]),
-    (
-        Fault::RecoversRuns,
-        &[
-            "a_recovery_takes_doubts_of_its_operations",
-            "a_recovery_leaves_a_silent_owner_its_grace",
-            "a_recovery_takes_what_was_not_run_again_in_time",
-        ],
-    ),
-    (Fault::RecoversAll, &["a_recovery_takes_doubts_of_its_operations", "what_is_due_longest_is_recovered_first"]),
-    (
-        Fault::RecoversForNoReason,
-        &[
-            "a_recovery_takes_doubts_of_its_operations",
-            "an_owner_that_comes_after_a_recovery_is_lost",
-            "what_was_tried_too_often_is_left_to_operators",
-            "a_recovery_takes_what_was_not_run_again_in_time",
-        ],
-    ),
-    (
-        Fault::RecoversWithoutANewAttempt,
-        &["a_recovery_takes_doubts_of_its_operations", "an_owner_that_comes_after_a_recovery_is_lost"],
-    ),
-    (
-        Fault::RecoversWithoutANewFence,
-        &[
-            "a_recovery_takes_doubts_of_its_operations",
-            "what_is_put_off_is_tried_later",
-            "what_was_tried_too_often_is_left_to_operators",
-        ],
-    ),
-    (Fault::RecoversOpByOp, &["what_is_due_longest_is_recovered_first"]),
-    (Fault::IgnoresTheGrace, &["a_recovery_leaves_a_silent_owner_its_grace"]),
-    (Fault::TriesAtOnceAgain, &["a_recovery_takes_doubts_of_its_operations", "one_of_two_recoveries_takes_a_doubt"]),
-    (Fault::TriesForEver, &["what_was_tried_too_often_is_left_to_operators"]),
-    (Fault::KeepsCountingTries, &["what_was_tried_too_often_is_left_to_operators"]),
-    (Fault::TakesATryForALease, &["a_quarantine_counts_from_the_owners_lease"]),
-    (Fault::ChecksThenRecovers, &["one_of_two_recoveries_takes_a_doubt"]),
-    (
-        Fault::ForgetsToPutOff,
-        &[
-            "what_is_put_off_is_tried_later",
-            "what_is_due_longest_is_recovered_first",
-            "a_quarantine_counts_from_the_owners_lease",
-        ],
-    ),
-    (Fault::PutsOffByAnyFence, &["what_is_put_off_is_tried_later"]),
-    (Fault::CountsTheLive, &["doubts_are_counted_by_operation"]),
-    (Fault::CountsReportsOnly, &["doubts_are_counted_by_operation", "a_window_for_reruns_ends"]),
-    (
-        Fault::PurgesNothing,
-        &[
-            "what_is_over_is_purged",
-            "a_purge_waits_for_the_windows_and_a_minute",
-            "a_purge_removes_at_most_its_limit",
-            "a_purged_key_is_claimed_afresh",
-            "a_purge_notes_its_time",
-            "a_purge_after_too_long_removes_nothing",
-        ],
-    ),
-    (Fault::PurgesByTheReplayWindow, &["a_purge_waits_for_the_windows_and_a_minute"]),
-    (Fault::PurgesWithoutGrace, &["a_purge_waits_for_the_windows_and_a_minute"]),
-    (Fault::PurgesRuns, &["runs_and_doubts_are_never_purged"]),
-    (Fault::PurgesDoubts, &["runs_and_doubts_are_never_purged"]),
-    (Fault::IgnoresTheLimit, &["a_purge_removes_at_most_its_limit"]),
-    (Fault::StopsAtTheLimit, &["a_purge_removes_at_most_its_limit"]),
-    (Fault::LeavesOldLinksLying, &["a_purged_key_is_claimed_afresh"]),
-    (Fault::ChecksThenPurges, &["a_record_that_is_claimed_again_survives_a_purge"]),
-    (Fault::TrustsTheClock, &["a_purge_after_too_long_removes_nothing"]),
-    (Fault::NotesNoPurge, &["a_purge_notes_its_time", "a_purge_after_too_long_removes_nothing"]),
-    (Fault::CountsTheDoubtfulAsDue, &["a_purge_notes_its_time"]),
-    (
-        Fault::RunsAgainForAnybody,
-        &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends", "what_was_not_run_again_is_never_purged"],
-    ),
-    (Fault::GivesAnyRecordAWindow, &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends"]),
-    (
-        Fault::BeginsAnewWhatGoesOn,
-        &[
-            "a_rerun_takes_over_an_expired_lease",
-            "a_failed_run_is_run_again",
-            "a_run_that_continues_gives_nothing_back",
-            "an_operator_settles_what_may_be_run_again",
-        ],
-    ),
-    (Fault::CountsTheWindowFromTheLastRun, &["a_window_for_reruns_ends"]),
-    (Fault::ReleasesInAnyRun, &["a_run_that_continues_gives_nothing_back"]),
-    (Fault::BelievesTheLastRun, &["an_operator_settles_what_may_be_run_again"]),
-    (Fault::RecoversWhatWaits, &["a_recovery_takes_what_was_not_run_again_in_time"]),
-    (Fault::PurgesWhatWaits, &["what_was_not_run_again_is_never_purged"]),
-    (Fault::StripsNothing, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
-    (Fault::StripsWhatIsDue, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
-    (Fault::StripsTheRecord, &["an_answer_is_dropped_when_its_record_only_refuses", "answers_are_dropped_in_slices"]),
-    (Fault::ForgetsTheMark, &["answers_are_dropped_in_slices"]),
-    (Fault::StripsFromTheBeginning, &["answers_are_dropped_in_slices"]),
 ];

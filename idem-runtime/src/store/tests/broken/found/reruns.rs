@@ -1,0 +1,25 @@
+//! Which cases find faults in running again what failed or was lost.
+
+use super::Fault;
+
+pub(in super::super) const FOUND_BY: &[(Fault, &[&str])] = &[
+    (
+        Fault::RunsAgainForAnybody,
+        &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends", "what_was_not_run_again_is_never_purged"],
+    ),
+    (Fault::GivesAnyRecordAWindow, &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends"]),
+    (
+        Fault::BeginsAnewWhatGoesOn,
+        &[
+            "a_rerun_takes_over_an_expired_lease",
+            "a_failed_run_is_run_again",
+            "a_run_that_continues_gives_nothing_back",
+            "an_operator_settles_what_may_be_run_again",
+        ],
+    ),
+    (Fault::CountsTheWindowFromTheLastRun, &["a_window_for_reruns_ends"]),
+    (Fault::ReleasesInAnyRun, &["a_run_that_continues_gives_nothing_back"]),
+    (Fault::BelievesTheLastRun, &["an_operator_settles_what_may_be_run_again"]),
+    (Fault::RecoversWhatWaits, &["a_recovery_takes_what_was_not_run_again_in_time"]),
+    (Fault::PurgesWhatWaits, &["what_was_not_run_again_is_never_purged"]),
+];
