@@ -84,7 +84,7 @@ pub(crate) async fn holding<T>(runtime: &Runtime, body: impl Future<Output = T>)
 
 /// How long a body may take.
 pub(crate) fn limit(runtime: &Runtime, operation: &Operation) -> Duration {
-    operation.timeout.unwrap_or(runtime.config().transaction_timeout)
+    operation.timeout.unwrap_or(runtime.config().transaction_timeout())
 }
 
 fn begin_of(runtime: &Runtime, operation: &Operation) -> Result<Begin, Error> {

@@ -32,7 +32,8 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) quarantine: Duration,
     pub(crate) provider_window: Duration,
-    pub(crate) transaction_timeout: Duration,
+    /// What the program has said.
+    transaction_timeout: Option<Duration>,
     pub(crate) store_timeout: Duration,
     pub(crate) sweep_every: Duration,
     pub(crate) cache_bytes: u64,
@@ -75,6 +76,11 @@ impl Config {
         Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
     }
 
+    /// How long a body with a `Tx` may take that does not say so itself.
+    pub(crate) fn transaction_timeout(&self) -> Duration {
+        self.transaction_timeout.unwrap_or(Duration::from_secs(5))
+    }
+
     /// The program's annotations that this runtime serves.
     pub(crate) fn served(&self) -> impl Iterator<Item = &'static Operation> {
         registered().into_iter().filter(|operation| (self.serves)(operation.op))
@@ -97,7 +103,7 @@ impl Builder {
             lease: Duration::from_secs(30),
             quarantine: Duration::from_secs(10 * 60),
             provider_window: Duration::from_secs(24 * 60 * 60),
-            transaction_timeout: Duration::from_secs(5),
+            transaction_timeout: None,
             store_timeout: Duration::from_secs(5),
             sweep_every: Duration::from_secs(1),
             cache_bytes: 16 * 1024 * 1024,
@@ -143,9 +149,10 @@ impl Builder {
 
     /// How long a body with a [`Tx`](crate::Tx) may take where its annotation has no `timeout`: more than zero, default 5 s.
     /// After that it is cut off and undone. Keep it well below a third of the lease on SQLite, where such a body holds the
-    /// file's only write lock, so that renewals of other leases wait for it.
+    /// file's only write lock, so that renewals of other leases wait for it: more than that third, here or as an operation's
+    /// `timeout`, is a fault there. The default is not judged, since a body seldom takes all of it.
     pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
-        self.config.transaction_timeout = timeout;
+        self.config.transaction_timeout = Some(timeout);
         self
     }
 
@@ -278,7 +285,7 @@ impl Builder {
         let wait_too_long = matches!(config.in_flight, InFlight::Wait(wait) if wait > MAX_TTL);
         check(wait_too_long, "`in_flight` must wait at most 3650 days");
         check(config.sweep_every > MAX_TTL, "`sweep_every` must be at most 3650 days; zero is never");
-        let timeout = config.transaction_timeout;
+        let timeout = config.transaction_timeout();
         check(timeout.is_zero() || timeout > MAX_TTL, "`transaction_timeout` must be more than zero");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
         #[cfg(feature = "axum")]
@@ -302,6 +309,9 @@ impl Builder {
             }
             served.push(operation);
             faults.extend(self.transaction_fault(operation));
+            if self.store.transactions().is_some_and(|transactions| transactions.exclusive) {
+                faults.extend(fault::keeps_renewals_waiting(&self.config, operation));
+            }
             faults.extend(self.rule_faults(operation).map(|rule| format!("`{}` at {place}: {rule}", operation.op)));
         }
         faults

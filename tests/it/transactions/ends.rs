@@ -59,7 +59,11 @@ async fn scenario_36_a_panic_is_undone_and_a_retry_runs() {
 
 #[tokio::test]
 async fn clause_20_a_body_that_takes_too_long_is_undone_and_a_retry_runs() {
-    let shop = open_with(|builder| builder.transaction_timeout(Duration::from_millis(300))).await;
+    let shop = open_with(|builder| {
+        let builder = builder.transaction_timeout(Duration::from_millis(300)).lease(Duration::from_secs(6));
+        builder.serve_only(|op| !op.starts_with("faulty."))
+    })
+    .await;
     for path in ["/orders", "/short"] {
         let told = problem(shop.order(path, "k", &[shop.write("first"), json!({ "sleep": 20_000 })]).await).await;
         assert_eq!((told.status, told.slug.as_str()), (504, "idempotency-body-timeout"));

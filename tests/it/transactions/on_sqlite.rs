@@ -1,11 +1,12 @@
 //! What SQLite does by itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use idem_runtime::Runtime;
 use serde_json::json;
 
 use super::{by_hand::needs_a_person, shop::router};
-use crate::support::{Backend, Place, Shop, eventually, problem, refusal, seen};
+use crate::support::{Backend, Faulty, Place, Shop, eventually, problem, refusal, seen};
 
 async fn open() -> Shop {
     let shop = Shop::open_on(Arc::new(Place::sqlite()), router(Backend::Sqlite), |builder| builder).await;
@@ -39,4 +40,30 @@ async fn clause_01_replays_and_refusals_do_not_wait_for_the_writer() {
         drop(held);
     });
     assert!(seen(other).await.ran());
+}
+
+#[tokio::test]
+async fn clause_16_a_body_that_may_keep_renewals_waiting_is_a_fault() {
+    let place = Place::sqlite();
+    place.migrate().await;
+    let _mounted = router(Backend::Sqlite);
+    let built = async |op: &'static str, lease: u64, timeout: Option<Duration>| {
+        let builder = Runtime::builder(Faulty::new(place.connect().await)).namespace("shop");
+        let builder = builder.lease(Duration::from_secs(lease)).serve_only(move |served| served == op);
+        let builder = match timeout {
+            Some(timeout) => builder.transaction_timeout(timeout),
+            None => builder,
+        };
+        builder.build().await.map_err(|error| error.to_string())
+    };
+    let second = Some(Duration::from_secs(1));
+    for told in [built("tx.short", 2, None).await, built("tx.order", 2, second).await] {
+        let told = told.unwrap_err();
+        assert!(told.contains(" at tests/it/transactions/shop.rs:") && told.contains("a third of `lease`"), "{told}");
+    }
+    for built in
+        [built("tx.short", 3, None).await, built("tx.order", 3, second).await, built("tx.order", 2, None).await]
+    {
+        assert!(built.is_ok(), "{built:?}");
+    }
 }

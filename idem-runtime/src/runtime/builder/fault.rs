@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::Config;
+use crate::operation::Operation;
+
 /// Every reason why a runtime could not be built. Its `Debug` is its `Display`: `main` shows that.
 pub struct BuildError {
     pub(super) faults: Vec<Fault>,
@@ -38,4 +41,17 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Where a transaction keeps every other writer waiting: a lease is renewed when a third of it is over.
+pub(super) fn keeps_renewals_waiting(config: &Config, operation: &Operation) -> Option<String> {
+    operation.transaction.as_ref()?;
+    let limit = operation.timeout.or(config.transaction_timeout)?;
+    (limit > config.lease / 3).then(|| {
+        format!(
+            "`{}` at {}: a body with a `Tx` holds the store's only write lock, also while leases are to be renewed, and this one may \
+             for {limit:?}; its `timeout` (or `transaction_timeout`) must be at most a third of `lease`, and better well below",
+            operation.op, operation.place,
+        )
+    })
 }
