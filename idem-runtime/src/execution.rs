@@ -131,7 +131,8 @@ impl Execution {
         &self.run.cancelled
     }
 
-    /// Records what a provider calls this operation, for refunds, chargebacks and 410 answers.
+    /// Records what a provider calls this operation, for refunds, chargebacks and 410 answers. Kept for as long as the record:
+    /// see [`Runtime::find_by_link`](crate::Runtime::find_by_link).
     ///
     /// `provider` and `id` are 1 to 512 bytes each. Not fenced: a link that comes late is evidence all the same.
     /// Recording the same link again changes nothing. Unprotected: does nothing. With a [`Tx`](crate::Tx), it is recorded by

@@ -83,6 +83,9 @@ impl Runtime {
     /// The records that [`Execution::link`](crate::Execution::link) recorded this provider's id with: for a chargeback or a
     /// refund, of which the provider says only its own id. Usually one; a hundred at most.
     ///
+    /// Links are removed with their record, when it neither answers nor refuses any more: `ttl` and `refuse_late` after its
+    /// claim, 24 h by default. For what comes weeks later, as chargebacks do, the operation needs a `refuse_late` as long.
+    ///
     /// A record is found also if its key has started afresh since; its `links` are then those of the new run.
     ///
     /// # Errors
