@@ -197,19 +197,27 @@ impl Recoveries {
             }
             Some(Recovery::Completed(..)) => {
                 tracing::error!(target: "idem::recovery", op, record = %id, "what a recovery hook answered does not fit its operation: a handler's is made by `StoredResponse::http`, a function's by `StoredResponse::value`, and links are 1 to 512 bytes without NUL");
-                self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
+                let by = self.pause_after(recovering, None);
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
             }
             Some(Recovery::NotApplied) => {
                 if self.resolve(record, operation, known_for, Resolution::Release).await? {
                     tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that nothing happened; the key is free");
                     return Ok(Recovered::NotApplied);
                 }
-                self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Quarantined))
+                // Asked at the latest when its "nothing happened" will count.
+                let left = self.quarantine_of(operation).saturating_sub(record.silent_for.min(known_for));
+                let by = self.pause_after(recovering, None).min(left.max(BACK_OFF.0));
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Quarantined))
             }
             Some(Recovery::StillUnknown { retry_in }) => {
-                self.put_off(recovering, retry_in).await.map(|theirs| theirs.unwrap_or(Recovered::StillUnknown))
+                let by = self.pause_after(recovering, retry_in);
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::StillUnknown))
             }
-            None => self.put_off(recovering, None).await.map(|theirs| theirs.unwrap_or(Recovered::Failed)),
+            None => {
+                let by = self.pause_after(recovering, None);
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
+            }
         }
     }
 
@@ -247,10 +255,8 @@ impl Recoveries {
     async fn put_off(
         &self,
         Recovering { record, tries }: &Recovering,
-        wish: Option<Duration>,
+        by: Duration,
     ) -> Result<Option<Recovered>, StoreError> {
-        let quarantine = self.hooks.get(record.op.as_str()).map(|hooked| self.quarantine_of(hooked.operation));
-        let by = pause(*tries, wish, quarantine.unwrap_or(self.quarantine));
         let put_off = PutOff { record: record.id, seen: record.fence, by };
         if !self.ask(self.store.put_off(&put_off)).await? {
             return Ok(Some(Recovered::Lost));
@@ -259,6 +265,11 @@ impl Recoveries {
             tracing::warn!(target: "idem::recovery", op = record.op, record = %record.id, "a recovery hook does not find out what happened and is asked no more; the record waits for `Runtime::resolve`");
         }
         Ok(None)
+    }
+
+    fn pause_after(&self, Recovering { record, tries }: &Recovering, wish: Option<Duration>) -> Duration {
+        let quarantine = self.hooks.get(record.op.as_str()).map(|hooked| self.quarantine_of(hooked.operation));
+        pause(*tries, wish, quarantine.unwrap_or(self.quarantine))
     }
 
     fn quarantine_of(&self, operation: &Operation) -> Duration {
