@@ -41,6 +41,7 @@ macro_rules! mode {
 }
 mode!(held, op = "held", timeout = "4s"); // a long freeze ends it
 mode!(recovered, op = "recovered", timeout = "9s"); // a long freeze does not
+mode!(deduped, op = "deduped", in_doubt = rerun_deduped);
 
 /// Its effect is a row, in a table without any unique constraint.
 #[idempotent(scope = global, op = "transactional")]

@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use self::{
-    bodies::{held, recovered, transactional},
+    bodies::{deduped, held, recovered, transactional},
     broken::Broken,
     plan::Mix,
     provider::Provider,
@@ -81,10 +81,11 @@ async fn main() {
         .build()
         .await
         .unwrap();
-    // One line here and one in the harness' table of modes make another mode.
+    // One line here, and one in the harness' table of modes, per mode.
     let router = Router::new()
         .route("/held", post(held))
         .route("/recovered", post(recovered))
+        .route("/deduped", post(deduped))
         .route("/transactional", transactional)
         .with_state(App { idem: idem.clone(), chance, provider });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

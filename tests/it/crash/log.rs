@@ -13,17 +13,19 @@ use idem_runtime::state::State;
 pub(crate) enum Mode {
     Held,
     Recovered,
+    Deduped,
     Transactional,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Held, Self::Recovered, Self::Transactional];
+    pub(crate) const ALL: [Self; 4] = [Self::Held, Self::Recovered, Self::Deduped, Self::Transactional];
 
     /// Its route and its `op`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
             Self::Recovered => "recovered",
+            Self::Deduped => "deduped",
             Self::Transactional => "transactional",
         }
     }
@@ -35,7 +37,7 @@ impl Mode {
 
     /// The provider dedupes by its key: however often it is asked, it acts once.
     pub(crate) fn is_deduped(self) -> bool {
-        false
+        self == Self::Deduped
     }
 }
 
