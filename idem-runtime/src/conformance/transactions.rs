@@ -194,6 +194,7 @@ pub async fn links_are_committed_with_the_outcome(store: &dyn Store, _: &dyn Bod
     let linked = with_link(&kept, &owned, done(&kept), "kept");
     found!(store.commit(transaction, &linked).await.unwrap(), Committed::Stored { .. });
     assert_eq!(find(store, "a").await.links, [("stripe".into(), "kept".into())]);
+    assert!(store.linked("stripe", "undone").await.unwrap().is_empty());
 }
 
 /// An answer may be kept without the rows; catches a store that keeps both or neither.

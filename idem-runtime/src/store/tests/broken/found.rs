@@ -253,7 +253,11 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::GuardsTheWindowsOnly, &["a_settled_doubt_guards_its_quarantine"]),
     (
         Fault::GuardsTheQuarantineOnly,
-        &["an_answer_that_comes_late_is_not_run_again_by_the_next_retry", "a_settled_doubt_guards_its_quarantine"],
+        &[
+            "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
+            "a_settled_doubt_guards_its_quarantine",
+            "a_recovery_takes_what_was_not_run_again_in_time",
+        ],
     ),
     (Fault::ShowsItsOwnZero, &["find_shows_the_record"]),
     (Fault::SortsLinks, &["links_are_kept_once_and_in_order"]),

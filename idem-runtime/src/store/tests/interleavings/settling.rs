@@ -34,26 +34,6 @@ async fn old_doubts<const N: usize>(stage: &dyn Stage, keys: [&str; N]) {
     stage.pass(GUARD * 2).await;
 }
 
-pub(in crate::store) async fn recover_then_claim(stage: &dyn Stage) {
-    for (commit, key) in ENDS {
-        lost(stage, key).await;
-        match (commit, meet(stage, Act::Recover, rerun(key), commit).await.1) {
-            (true, Said::Claimed(Claimed::Found(Found::InDoubt(Reason::LeaseExpired)))) => {}
-            (false, Said::Claimed(Claimed::Owner(owned))) => assert_eq!(owned.attempts, 2),
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-pub(in crate::store) async fn claim_then_recover(stage: &dyn Stage) {
-    for (commit, key) in ENDS {
-        lost(stage, key).await;
-        let (meanwhile, after) = meet(stage, rerun(key), Act::Recover, commit).await;
-        found!(meanwhile, None | Some(Said::Recovered(0)));
-        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
-    }
-}
-
 pub(in crate::store) async fn recover_then_renew(stage: &dyn Stage) {
     for (commit, key) in ENDS {
         let owner = lost(stage, key).await;
