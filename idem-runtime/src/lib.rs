@@ -21,6 +21,8 @@ mod http;
 pub mod in_doubt {}
 mod key;
 mod lease;
+#[doc = include_str!("docs/modes.md")]
+pub mod modes {}
 mod observe;
 #[doc = include_str!("docs/observing.md")]
 pub mod observing {}
