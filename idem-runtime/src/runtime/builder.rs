@@ -1,21 +1,15 @@
 //! Configures a [`Runtime`], and finds every fault of configuration and annotations at once.
 
+mod config;
 mod fault;
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+pub(crate) use self::config::{Config, Rules};
 pub use self::fault::{BuildError, Fault};
 use super::Runtime;
-#[cfg(feature = "axum")]
-use crate::http::HttpConfig;
 use crate::{
-    operation::{ClientErrors, Database, InFlight, Operation, registered},
-    operations::OperationInfo,
-    recovery::Hook,
+    operation::{ClientErrors, Database, InFlight, Operation},
     store::{Chain, Store, StoreError},
 };
 
@@ -24,68 +18,6 @@ const MAX_TTL: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const MIN_TTL: Duration = Duration::from_secs(1);
 const MIN_LEASE: Duration = Duration::from_secs(1);
 const MAX_NAMESPACE: usize = 64;
-
-pub(crate) struct Config {
-    pub(crate) namespace: String,
-    pub(crate) ttl: Duration,
-    pub(crate) in_flight: InFlight,
-    pub(crate) lease: Duration,
-    pub(crate) quarantine: Duration,
-    pub(crate) provider_window: Duration,
-    /// What the program has said.
-    transaction_timeout: Option<Duration>,
-    pub(crate) store_timeout: Duration,
-    pub(crate) sweep_every: Duration,
-    pub(crate) cache_bytes: u64,
-    pub(crate) max_response: u64,
-    pub(crate) waiters_per_key: usize,
-    pub(crate) waiters: usize,
-    pub(crate) purge_every: Duration,
-    pub(crate) hooks: Vec<(String, Hook)>,
-    pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    /// What that comes to; made by the first who asks.
-    pub(crate) served: OnceLock<Vec<OperationInfo>>,
-    #[cfg(feature = "axum")]
-    pub(crate) http: HttpConfig,
-}
-
-/// What applies to one operation: its annotation over the builder's defaults.
-pub(crate) struct Rules {
-    pub(crate) ttl: Duration,
-    pub(crate) guard: Duration,
-    pub(crate) patience: Duration,
-    /// Duplicates in flight are told where to fetch the result.
-    pub(crate) accepts: bool,
-}
-
-impl Rules {
-    /// How much longer a retry is refused than answered.
-    pub(crate) fn late(&self) -> Duration {
-        self.guard.saturating_sub(self.ttl)
-    }
-}
-
-impl Config {
-    pub(crate) fn rules(&self, operation: &Operation) -> Rules {
-        let ttl = operation.ttl.unwrap_or(self.ttl);
-        let (patience, accepts) = match operation.in_flight.unwrap_or(self.in_flight) {
-            InFlight::Reject => (Duration::ZERO, false),
-            InFlight::Wait(limit) => (limit, false),
-            InFlight::Accepted => (Duration::ZERO, operation.transaction.is_none()), // nothing of that is seen early
-        };
-        Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
-    }
-
-    /// How long a body with a `Tx` may take that does not say so itself.
-    pub(crate) fn transaction_timeout(&self) -> Duration {
-        self.transaction_timeout.unwrap_or(Duration::from_secs(5))
-    }
-
-    /// The program's annotations that this runtime serves.
-    pub(crate) fn served(&self) -> impl Iterator<Item = &'static Operation> {
-        registered().into_iter().filter(|operation| (self.serves)(operation.op))
-    }
-}
 
 /// Configures a [`Runtime`]. Every default can be read at its method.
 #[must_use = "a builder does nothing until `build()`"]
@@ -96,28 +28,7 @@ pub struct Builder {
 
 impl Builder {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let config = Config {
-            namespace: String::new(),
-            ttl: Duration::from_secs(24 * 60 * 60),
-            in_flight: InFlight::Reject,
-            lease: Duration::from_secs(30),
-            quarantine: Duration::from_secs(10 * 60),
-            provider_window: Duration::from_secs(24 * 60 * 60),
-            transaction_timeout: None,
-            store_timeout: Duration::from_secs(5),
-            sweep_every: Duration::from_secs(1),
-            cache_bytes: 16 * 1024 * 1024,
-            max_response: 256 * 1024,
-            waiters_per_key: 100,
-            waiters: 1000,
-            purge_every: Duration::from_secs(60),
-            hooks: Vec::new(),
-            serves: Box::new(|_| true),
-            served: OnceLock::new(),
-            #[cfg(feature = "axum")]
-            http: HttpConfig::default(),
-        };
-        Self { store, config }
+        Self { store, config: Config::default() }
     }
 
     /// Which application this is: part of every record's identity, so that two applications can share a store.
