@@ -36,6 +36,7 @@ async fn scenario_41_killed_at_random_moments() {
         answered.push(caller.await.unwrap());
         delays.push(delay);
     }
+    disk.the_killed_are_gone().await;
     disk.pass(PAST_THE_LEASE).await;
 
     let payments = disk.start().await;

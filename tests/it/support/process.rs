@@ -133,6 +133,17 @@ impl Disk {
         .await;
     }
 
+    /// Waits until nothing is at work any more that the killed have sent.
+    pub(crate) async fn the_killed_are_gone(&self) {
+        if self.backend() != Backend::Sqlite {
+            self.sql(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity \
+                 where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()",
+            )
+            .await;
+        }
+    }
+
     /// Stops a process in the middle of its run; on SQLite not while it has the file locked.
     pub(crate) async fn freeze(&self, payments: &Payments) {
         if self.backend() == Backend::Sqlite {
