@@ -128,12 +128,14 @@ impl Runtime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Settles a record whose outcome is in doubt, and writes down who did it and why.
+    /// Settles a record whose outcome is in doubt, or that would be run again, and writes down who did it and why (in the
+    /// table `idem_audit`).
     ///
     /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
     /// is changed. Every retry gets what is settled here, and the first run, should it still be alive, cannot
     /// overwrite it. [`Resolution::Release`] lets the next retry run; it is refused while the first run could
-    /// still act: until its body has come to its own end (a status, an error, a panic), or its lease ended longer ago than
+    /// still act, and the next run has a new [provider key](Record::provider_key), by which the provider does not know the first:
+    /// it waits until its body has come to its own end (a status, an error, a panic), or its lease ended longer ago than
     /// `quarantine` (and than the operation's `timeout`). A request that it has sent may be at the provider for longer:
     /// release nothing before your client's limit and the provider's own have passed. Until then a record that is settled
     /// otherwise is not run again either, also where its windows are shorter: a retry gets the answer, then 410
@@ -147,15 +149,16 @@ impl Runtime {
     /// # async fn settle(idem: idem_runtime::Runtime) -> Result<(), idem_runtime::Error> {
     /// use idem_runtime::{Audit, Resolution};
     ///
-    /// let by = Audit { who: "ops@example.com".into(), why: "the provider has no such charge".into() };
+    /// let by = Audit { who: "ops@example.com".into(), why: "closed; the customer was told".into() };
     /// if let Some(record) = idem.find("charge", "acme", "order-1").await? {
-    ///     idem.resolve(record.id, record.fence, Resolution::Release, by).await?;
+    ///     println!("ask the provider for {}", record.provider_key());
+    ///     idem.resolve(record.id, record.fence, Resolution::Void, by).await?;
     /// }
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`], with the reason in its text, if the record is not in doubt, has another fence, does not exist, or may not be
+    /// [`ErrorKind::Conflict`], with the reason in its text, if the record is neither in doubt nor resumable, has another fence, does not exist, or may not be
     /// released yet, if the answer is of the wrong kind for the operation, or if `by` is empty; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
     ///
     /// # Cancel safety

@@ -179,6 +179,7 @@ async fn clause_26_a_failed_run_is_run_again_with_the_same_provider_key() {
     assert_eq!(send(&shop, "/charge", "k1", &script).await, ran("charge 0"));
     assert_eq!(send(&shop, "/charge", "k1", &script).await, replayed("charge 0"));
     assert_eq!((shop.probe.effects(), shop.probe.started()), (1, 4), "four runs, one charge");
+    assert_eq!(shop.record("reruns.charge", "k1").await.provider_key(), shop.probe.log()[0], "what operators ask for");
     assert_eq!(shop.record("reruns.charge", "k1").await.attempts, 4);
 }
 

@@ -37,7 +37,8 @@ pub enum Resolution {
     Complete(StoredResponse),
     /// Never to be run or answered: retries get 410 `idempotency-result-unavailable`.
     Void,
-    /// It did not happen; the next retry runs.
+    /// It did not happen, and will not any more; the next retry runs. It has a new
+    /// [provider key](crate::Execution::provider_key): if it did happen, the provider does not know it again.
     Release,
 }
 
@@ -157,6 +158,13 @@ impl Record {
             links: Vec::new(),
         }
     }
+
+    /// The key that its runs had for their provider ([`Execution::provider_key`](crate::Execution::provider_key)): what to
+    /// ask the provider for. After a release the next run has another one.
+    #[must_use]
+    pub fn provider_key(&self) -> String {
+        self.id.provider_key(self.epoch.0, "")
+    }
 }
 
 impl fmt::Debug for Record {
@@ -173,6 +181,7 @@ impl fmt::Debug for Record {
             .field("created_at", &self.created_at)
             .field("age", &self.age)
             .field("lease_left", &self.lease_left)
+            .field("silent_for", &self.silent_for)
             .field("tries", &self.tries)
             .field("expires_at", &self.expires_at)
             .field("links", &self.links)
