@@ -14,7 +14,7 @@ use crate::{
     lease::{Claiming, Settled},
     owner::{Ended, Owner},
     recovery::TRIES,
-    state::Reason,
+    state::{Reason, State},
     store::{Found, Outcome, Peek, StoredResponse},
     transaction,
     wait::Patience,
@@ -212,11 +212,14 @@ async fn tell<R>(runtime: &Runtime, call: &Call, found: Found) -> Answer<R> {
     Answer::Refused(error)
 }
 
-/// The recovery hook has been asked for the last time. A store that fails here costs only that.
+/// The recovery hook has been asked for the last time, or is not asked: a record that could be run again when it began, by
+/// an operation that says so no more, is nobody's before its window is over. A store that fails here costs only that.
 async fn is_given_up(runtime: &Runtime, call: &Call) -> bool {
-    let has_hook = runtime.config().recovers(call.operation.op);
-    has_hook
-        && matches!(runtime.ask(runtime.store().find(call.record)).await, Ok(Some(record)) if record.tries >= TRIES)
+    if !runtime.config().recovers(call.operation.op) {
+        return false;
+    }
+    let found = runtime.ask(runtime.store().find(call.record)).await;
+    matches!(found, Ok(Some(record)) if record.tries >= TRIES || record.state == State::Resumable)
 }
 
 /// An answer that is gone still says what providers call the operation. A store that fails here costs only that.

@@ -1,6 +1,7 @@
 //! Scenarios 48 and 60 to 62, clause 33: doubts that settle themselves by a hook.
 
 mod quarantine;
+mod withdrawn;
 
 use std::{
     sync::{Arc, Mutex},
