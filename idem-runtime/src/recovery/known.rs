@@ -14,14 +14,16 @@ use crate::{
     store::{Fence, Recovering},
 };
 
-/// Some megabytes. What does not fit waits until something else is settled.
+/// Of one operation: some megabytes. What does not fit waits until something else is settled.
 const MOST: usize = 10_000;
-/// Longer than any try is put off, so what has not been seen for so long is not in doubt any more.
-const UNSEEN: Duration = Duration::from_secs(48 * 3600);
+/// Where there is no room, what has not been seen for so long, or for three pauses between tries, goes: others have settled
+/// it. Long enough to go round all that there is room for; a doubt that is put off for longer begins anew.
+const UNSEEN: Duration = Duration::from_secs(6 * 3600);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
     doubts: Mutex<HashMap<RecordId, Doubt>>,
+    unseen: Duration,
 }
 
 #[derive(Debug)]
@@ -36,6 +38,11 @@ struct Doubt {
 }
 
 impl Known {
+    /// `pause`: the longest between two tries, unless a hook wishes for more.
+    pub(super) fn new(pause: Duration) -> Self {
+        Self { doubts: Mutex::default(), unseen: UNSEEN.max(pause * 3) }
+    }
+
     /// Notes a doubt that the store has just given out, and says how long it has been known: until `asked`, the instant
     /// before the store was asked. Zero for one that is new here.
     pub(super) fn note(&self, Recovering { record, tries }: &Recovering, asked: Instant) -> Duration {
@@ -47,10 +54,13 @@ impl Known {
             (doubt.tries, doubt.seen) = (*tries, now);
             return asked.saturating_duration_since(doubt.since);
         }
-        if doubts.len() >= MOST {
-            doubts.retain(|_, doubt| now.saturating_duration_since(doubt.seen) < UNSEEN);
+        let is_full = |doubts: &HashMap<RecordId, Doubt>| {
+            doubts.len() >= MOST && doubts.values().filter(|doubt| doubt.op == record.op).count() >= MOST
+        };
+        if is_full(&doubts) {
+            doubts.retain(|_, doubt| doubt.op != record.op || now.saturating_duration_since(doubt.seen) < self.unseen);
         }
-        if doubts.len() < MOST || doubts.contains_key(&record.id) {
+        if doubts.contains_key(&record.id) || !is_full(&doubts) {
             doubts.insert(record.id, Doubt { op: record.op.clone(), run, tries: *tries, since: now, seen: now });
         }
         Duration::ZERO
@@ -91,7 +101,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn scenario_61_a_doubt_is_known_since_this_process_saw_it_first() {
-        let known = Known::default();
+        let known = Known::new(MINUTE * 5);
         assert_eq!(known.note(&taken([1; 16], 1, 7), Instant::now()), Duration::ZERO, "whoever tried before");
         advance(MINUTE).await;
         let asked = Instant::now();
@@ -104,7 +114,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn scenario_61_another_doubt_of_the_key_begins_anew() {
-        let known = Known::default();
+        let known = Known::new(MINUTE * 5);
         for (attempts, tries) in [(1, 3), (2, 4), (2, 1), (2, 1)] {
             assert_eq!(known.note(&taken([1; 16], attempts, tries), Instant::now()), Duration::ZERO);
             advance(MINUTE).await;
@@ -120,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_known_is_bounded_and_those_that_came_first_stay() {
-        let known = Known::default();
+        let known = Known::new(MINUTE * 5);
         let id = |n: usize| {
             let mut id = [0; 16];
             id[..8].copy_from_slice(&n.to_be_bytes());
@@ -133,8 +143,12 @@ mod tests {
         advance(MINUTE).await;
         assert_eq!(known.note(&taken(id(0), 1, 2), Instant::now()), MINUTE);
         assert_eq!(known.note(&taken(id(MOST), 1, 2), Instant::now()), Duration::ZERO);
+        let mut refund = taken(id(MOST + 5), 1, 1);
+        refund.record.op = "refund".to_owned();
+        known.note(&refund, Instant::now());
+        assert_eq!(known.doubts().len(), MOST + 1, "one operation takes no room from another");
         advance(UNSEEN - MINUTE).await;
         known.note(&taken(id(MOST), 1, 3), Instant::now());
-        assert_eq!(known.doubts().len(), 2, "the others have long been settled by somebody else");
+        assert_eq!(known.doubts().len(), 3, "the others have long been settled by somebody else");
     }
 }

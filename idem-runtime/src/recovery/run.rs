@@ -83,7 +83,7 @@ impl Recoveries {
             store,
             store_timeout: config.store_timeout,
             quarantine: config.quarantine,
-            known: Known::default(),
+            known: Known::new(longest_pause(config.quarantine)),
             waiters,
             observer,
             tasks,
@@ -293,12 +293,16 @@ fn fits(operation: &Operation, response: &StoredResponse, links: &[(String, Stri
 /// the hook wishes, if that leaves enough of them, too.
 fn pause(tries: u32, wish: Option<Duration>, quarantine: Duration) -> Duration {
     let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    let own = BACK_OFF.0.saturating_mul(doubled).min(BACK_OFF.1.max(quarantine / 100));
+    let own = BACK_OFF.0.saturating_mul(doubled).min(longest_pause(quarantine));
     match wish.map(|wish| wish.clamp(WISH.0, WISH.1)) {
         None => own,
         Some(wish) if tries <= SHORT_PAUSES => wish,
         Some(wish) => wish.max(own),
     }
+}
+
+fn longest_pause(quarantine: Duration) -> Duration {
+    BACK_OFF.1.max(quarantine / 100)
 }
 
 #[cfg(test)]
