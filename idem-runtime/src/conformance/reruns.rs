@@ -141,8 +141,8 @@ pub async fn a_window_for_reruns_ends(store: &dyn Store, clock: &dyn Clock) {
     assert_eq!((of(State::InDoubt).await, of(State::Resumable).await, of(State::InFlight).await), (2, 1, 0));
 }
 
-/// What waits for its retry is no recovery's, until its window is over; catches a store that takes it away from its
-/// retry, or leaves it to nobody.
+/// What waits for its retry is no recovery's, until its window is over, and from then on no owner is waited for that has
+/// reported; catches a store that takes it away from its retry, or leaves it to nobody.
 pub async fn a_recovery_takes_what_was_not_run_again_in_time(store: &dyn Store, clock: &dyn Clock) {
     let recover = Recover { ops: vec!["charge"], lease: TRY, grace: SECOND * 5, tries: 10, limit: 100 };
     failed(store, "failed").await;
@@ -165,6 +165,14 @@ pub async fn a_recovery_takes_what_was_not_run_again_in_time(store: &dyn Store, 
         assert!(store.resolve(&resolve).await.unwrap());
     }
     found!(claim_one(store, &rerunnable("lost")).await, Claimed::Found(Found::Replay(_)));
+
+    let brief = Claim { rerun: SECOND * 5, ..rerunnable("brief") };
+    own(store, &brief).await;
+    found!(finish(store, &brief, Outcome::Resumable(Reason::Status)).await, Finished::Stored { .. });
+    clock.pass(SECOND * 6).await;
+    survey(store).await;
+    let patient = Recover { grace: TRY, ..recover };
+    assert_eq!(store.recover(&patient).await.unwrap().len(), 1, "it has reported");
 }
 
 /// An operator may settle what waits for its retry; but that nothing happened is to be believed at once of an only run

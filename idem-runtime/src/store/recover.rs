@@ -53,7 +53,8 @@ impl Row {
         if self.tries >= recover.tries || now < self.recover_at {
             return None;
         }
-        let lease_over = self.lease_until.plus(recover.grace) <= now;
+        let grace = if self.state == State::InFlight { recover.grace } else { Duration::ZERO };
+        let lease_over = self.lease_until.plus(grace) <= now;
         let state = state::next(&Facts { lease_over, ..self.facts(now) }, Event::Recover)?;
         Some(Self {
             state,

@@ -14,7 +14,8 @@ pub(super) const RECOVER: &str = "
 with due as materialized (
   select k.kid from {schema}.idem_open o join {schema}.idem_key k on k.kid = o.kid
    where k.op = any ($1::text[]) and k.tries < $2::int8 and k.recover_at <= {now}
-     and (k.state = 5 or k.state in (1, 6) and k.lease_until + $3::int8 * interval '1 millisecond' <= {now} and k.rerun_until <= {now})
+     and (k.state = 5 or k.rerun_until <= {now}
+          and (k.state = 6 or k.state = 1 and k.lease_until + $3::int8 * interval '1 millisecond' <= {now}))
    order by k.recover_at, k.kid limit $4::int8 for update of k skip locked
 ),
 r as (

@@ -19,7 +19,7 @@ const DUE: &str = concat!(
     "select k.recover_at, k.kid from idem_key k indexed by idem_key_open
       where k.state in (1, 5, 6) and k.op = ?1 and k.tries < ?2 and k.recover_at <= ",
     now!(),
-    " and (k.state = 5 or max(k.lease_until + ?3, k.rerun_until) <= ",
+    " and (k.state = 5 or max(k.rerun_until, case k.state when 1 then k.lease_until + ?3 else 0 end) <= ",
     now!(),
     ") order by k.recover_at, k.kid limit ?4"
 );
