@@ -76,7 +76,8 @@ impl Builder {
 
     /// How long after its first request an operation with `in_doubt = rerun_deduped` may be run again. Shorter than all the
     /// providers that it calls remember a key, by as long as a body may take: a second run that comes when they have
-    /// forgotten is a second effect. At least `lease`, at most 3650 days, default 24 h. What was not run again by then is
+    /// forgotten is a second effect. At least `lease`, at most 3650 days, default 23 h: many providers remember for
+    /// 24 h. What was not run again by then is
     /// in doubt. An operation keeps the window that it began with.
     pub fn provider_window(mut self, window: Duration) -> Self {
         self.config.provider_window = window;

@@ -81,7 +81,7 @@ impl Default for Config {
             in_flight: InFlight::Reject,
             lease: Duration::from_secs(30),
             quarantine: Duration::from_secs(10 * 60),
-            provider_window: Duration::from_secs(24 * 60 * 60),
+            provider_window: Duration::from_secs(23 * 60 * 60),
             transaction_timeout: None,
             store_timeout: Duration::from_secs(5),
             sweep_every: Duration::from_secs(1),
