@@ -108,7 +108,8 @@ impl Execution {
     }
 
     /// A number that grows with every run under this key: hand it to a system that refuses older ones
-    /// (a fencing token). Zero where the run is not protected.
+    /// (a fencing token). Zero where the run is not protected. A body with a `Tx` on SQLite that was rolled back has given its
+    /// number back: the next run may get the same one.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.run.owned.fence
@@ -118,7 +119,8 @@ impl Execution {
     ///
     /// The same over re-runs (`in_doubt = rerun_deduped`), so that the provider sees one operation; new once the key starts afresh (after a
     /// release, or after `refuse_late`), so that a corrected retry does not meet the provider's memory of the refused one. No
-    /// provider key comes back, not even after a record was removed. Unprotected: random.
+    /// provider key comes back, not even after a record was removed; except that of a body with a `Tx` on SQLite that was
+    /// rolled back: the retry may get the same one. Unprotected: random.
     #[must_use]
     pub fn provider_key(&self) -> &str {
         &self.run.provider_key

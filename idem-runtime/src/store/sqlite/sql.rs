@@ -27,7 +27,8 @@ pub(super) const BEGIN: &str = "begin immediate";
 /// that of the one it waited for, unless the clock is set back.
 pub(super) const NOW: &str = concat!("select ", now!());
 
-/// Draws a fence. Under the write lock, so none is drawn twice, and a rollback takes it back.
+/// Draws a fence. Under the write lock, so no two that are committed are the same; a rollback takes it back, and the next
+/// claim draws it again.
 pub(super) const FENCE: &str = "update idem_meta set fence = fence + 1 where id = 1 returning fence";
 
 /// A record under the write lock, without its answer.
