@@ -79,7 +79,8 @@ pub enum Reason {
     Shutdown,
     /// The outcome could not be stored.
     Store,
-    /// It could have been run again, and was not in time.
+    /// It could have been run again, and was not in time; or its last run took longer than that was allowed. How that one
+    /// ended is not told any more.
     Abandoned,
     /// An operator decided.
     Operator,
