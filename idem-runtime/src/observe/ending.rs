@@ -129,11 +129,11 @@ impl Ending {
 
     fn without_answer(outcome: &Outcome, reason: Reason) -> Self {
         match (outcome, reason) {
+            (Outcome::Resumable(_), _) => Self::Resumable, // whatever broke it off: its retry settles it
             (_, Reason::Panic) => Self::Panicked,
             (_, Reason::Timeout) => Self::TimedOut,
             (Outcome::Released(_), Reason::Shutdown) => Self::Draining, // granted too late to be run
             (Outcome::Released(_), _) => Self::Released,
-            (Outcome::Resumable(_), _) => Self::Resumable,
             _ => Self::Held,
         }
     }
@@ -169,5 +169,23 @@ impl Ending {
         let without =
             [Self::MissingKey, Self::InvalidKey, Self::Rejected, Self::NotServed, Self::Unprotected, Self::Bypassed];
         !without.contains(&self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Alarms count what is held, panicked or timed out: nobody need do anything about what its retry settles.
+    #[test]
+    fn clause_26_what_is_run_again_is_resumable_whatever_broke_it_off() {
+        let stored = |outcome: &Outcome| Ending::of_run(outcome, Settled::Stored);
+        for reason in [Reason::Status, Reason::Panic, Reason::Timeout, Reason::Shutdown] {
+            assert_eq!(stored(&Outcome::Resumable(reason)), Ending::Resumable);
+            assert_eq!(Ending::of_drop(&Outcome::Resumable(reason)), Some(Ending::Resumable));
+        }
+        assert_eq!(stored(&Outcome::InDoubt(Reason::Panic)), Ending::Panicked);
+        assert_eq!(stored(&Outcome::InDoubt(Reason::Timeout)), Ending::TimedOut);
+        assert_eq!(stored(&Outcome::Released(Reason::Panic)), Ending::Panicked, "a transaction's");
     }
 }

@@ -108,7 +108,7 @@ impl Watch {
         let op = self.0.meters.op;
         match (how, outcome) {
             (Settled::Unrecorded, _) => {
-                tracing::error!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt");
+                tracing::error!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "the outcome could not be stored before the lease ended; the key is in doubt, or run again by its retry where it may be");
             }
             (Settled::Lost, _) => {
                 self.0.meters.fenced();
