@@ -35,11 +35,14 @@ with r as materialized (
 )
 {shown}";
 
+/// `Row::shown`: the state in which `k` stands for whoever looks.
+pub(super) const STANDS: &str = "(case when k.state in (1, 6) and k.lease_until <= {now}
+         then case when k.rerun_until <= {now} then 5 else 6 end else k.state end)";
+
 const ASKED: &str = "(cardinality($2::text[]) = 0 or k.op = any ($2::text[]))
      and (cardinality($3::text[]) = 0 or k.scope = any ($3::text[]))
      and (cardinality($4::int2[]) = 0
-          or case when k.state in (1, 6) and k.lease_until <= {now} then case when k.rerun_until <= {now} then 5 else 6 end
-                  else k.state end = any ($4::int2[]))
+          or {stands} = any ($4::int2[]))
      and ($5::int8 = 0 or k.created_at <= {now} - $5::int8 * interval '1 millisecond')";
 
 /// One row per link of the record's epoch, oldest first, or one without.

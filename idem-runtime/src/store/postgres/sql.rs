@@ -45,6 +45,8 @@ impl Statement {
         let text = template
             .replace("{claimable:u}", &claimable("u"))
             .replace("{claimable:excluded}", &claimable("excluded"))
+            .replace("{stands}", list::STANDS)
+            .replace("{only_run}", ONLY_RUN)
             .replace("{columns}", COLUMNS)
             .replace("{now}", NOW)
             .replace("{schema}", &format!("\"{schema}\""));
@@ -100,7 +102,10 @@ const COLUMNS: &str = "
     ceil(extract(epoch from r.rerun_until) * 1000)::int8 as rerun_until,
     floor(extract(epoch from {now}) * 1000)::int8 as now";
 
-/// `state::next` for a claim: the one rule that is also told in SQL, since looking and taking are one statement here.
+/// Not `Facts::continued`: `k` is the first run of its operation, or may not have had another.
+const ONLY_RUN: &str = "(k.fence = k.epoch or k.rerun_until <= 'epoch')";
+
+/// `state::next` for a claim, in SQL too, since looking and taking are one statement here, as in every verb that writes.
 /// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant, and whose
 /// `rerun_until` is the epoch where its operation is never run again.
 const CLAIMABLE: &str = "(k.attempt <> {by}.attempt and (
@@ -237,7 +242,7 @@ moved as (
      and case u.state when 2 then true
                       when 5 then k.state = 1
                       when 6 then k.state <> 6
-                      else k.fence = k.epoch or k.rerun_until <= 'epoch' end
+                      else {only_run} end
   returning k.kid, k.state, k.expires_at
 ),
 answered as (
@@ -297,7 +302,7 @@ with cur as materialized (
   select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
      and case when $3::int2 = 4
-              then k.state in (5, 6) and k.reason in ({ended}) and (k.fence = k.epoch or k.rerun_until <= 'epoch')
+              then k.state in (5, 6) and k.reason in ({ended}) and {only_run}
                 or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
               else k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} end
      for update of k

@@ -61,7 +61,7 @@ select k.op, count(*)::int8 as count, (array_agg(k.kid order by s.since))[1] as 
        floor(extract(epoch from {now} - min(s.since)) * 1000)::int8 as oldest
   from {schema}.idem_open o join {schema}.idem_key k on k.kid = o.kid,
        lateral (select case when k.state = 5 then k.lease_until else greatest(k.lease_until, k.rerun_until) end as since) s
- where k.state = 5 or k.state in (1, 6) and s.since <= {now}
+ where {stands} = 5
  group by k.op order by k.op";
 
 pub(super) async fn survey(verbs: &Verbs) -> Result<Survey, StoreError> {
