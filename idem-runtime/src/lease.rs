@@ -276,13 +276,13 @@ impl Drop for Guard {
             Stage::Running => Outcome::InDoubt(Reason::Cancelled),
             Stage::Finishing => Outcome::InDoubt(Reason::Store), // the process is being torn down under us
         };
-        let left = allowed(left, Run { reruns: self.held.reruns, continues: false });
-        if let Some(ending) = Ending::of_drop(&left) {
+        let finish = self.held.finish(left);
+        let ran = matches!(stage, Stage::Running | Stage::Finishing);
+        if let (true, Some(ending)) = (ran, Ending::of_drop(&finish.outcome)) {
             self.call.watch.end(ending);
         }
         self.held.cancelled.cancel();
         self.runtime.leases().let_go(&self.held);
-        let finish = self.held.finish(left);
         let patience = match finish.outcome {
             Outcome::Released(_) => GIVE_BACK,
             _ => self.runtime.leases().length,
