@@ -50,7 +50,8 @@ create index idem_key_guard on idem_key (guard_until);
 create index idem_key_created on idem_key using brin (created_at) with (pages_per_range = 16, autosummarize = on);
 
 -- What ran or was in doubt a second after its claim, until somebody sees that it is settled. Instead of an index on the
--- state, which would make each completion write every index of idem_key. Small: nearly every record is settled before.
+-- state, which would make each completion write every index of idem_key. Small: nearly every record is settled before; but
+-- what waits for its retry (in_doubt = rerun_deduped) stays until one comes, or for its whole window and then in doubt.
 create table idem_open (
   kid uuid primary key
 );
