@@ -236,15 +236,17 @@ pub async fn a_commit_of_the_bodys_own_is_refused(store: &dyn Store, body: &dyn 
     }
 }
 
-/// After a ROLLBACK of the body's own the claim is gone, and the commit says so; catches a store that writes the answer
-/// outside of the transaction.
+/// After a ROLLBACK of the body's own the claim is gone, and the commit says so, also one that would undo all; catches a store
+/// that writes the answer outside of the transaction, or takes for undone what was written after its end.
 pub async fn a_rollback_of_the_bodys_own_loses_the_claim(store: &dyn Store, body: &dyn Body) {
     let claim = claim("a");
-    let (_, mut transaction) = open(store, &begin_of(&claim)).await;
-    body.write(&mut transaction).await;
-    body.roll_back(&mut transaction).await;
-    found!(store.commit(transaction, &done(&claim)).await.unwrap(), Committed::Lost | Committed::Undone(_));
-    nothing_is_left(store, body, "a").await;
+    for commit in [done(&claim), end(&claim, Outcome::Released(Reason::Status))] {
+        let (_, mut transaction) = open(store, &begin_of(&claim)).await;
+        body.write(&mut transaction).await;
+        body.roll_back(&mut transaction).await;
+        found!(store.commit(transaction, &commit).await.unwrap(), Committed::Lost | Committed::Undone(_));
+        nothing_is_left(store, body, "a").await;
+    }
     runs(store, body, "a", 1).await;
 }
 

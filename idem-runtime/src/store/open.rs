@@ -38,11 +38,14 @@ impl<Db: Database> Open<Db> {
         Ok(true)
     }
 
-    /// As [`commit`](Self::commit). Whatever goes wrong, all is undone.
-    pub(super) async fn rollback(mut self) {
+    /// As [`commit`](Self::commit). Whatever goes wrong, what is in the transaction is undone; the error may say that there was
+    /// none.
+    pub(super) async fn rollback(mut self) -> Result<(), sqlx::Error> {
         if depth::<Db>(&self) == 1 {
-            self.over = Db::TransactionManager::rollback(&mut self).await.is_ok();
+            Db::TransactionManager::rollback(&mut self).await?;
+            self.over = true;
         }
+        Ok(())
     }
 }
 

@@ -294,7 +294,9 @@ impl Store for SqliteStore {
                 return Ok(Begun::Found(found));
             }
         }
-        on_its_own_task(transaction::begin(self.writer.clone(), begin.clone())).await
+        // Waited for here: whoever is not waited for any more leaves the queue.
+        let writer = self.writer.acquire().await.map_err(failed)?;
+        on_its_own_task(transaction::begin(writer, begin.clone())).await
     }
 
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {

@@ -40,12 +40,15 @@ use crate::{
 /// ```
 ///
 /// A savepoint of one's own is `sqlx::Connection::begin(&mut *tx)`. Do not end the transaction by SQL: a COMMIT is refused by
-/// the database (SQLite's words for it are `FOREIGN KEY constraint failed`); after a ROLLBACK, what is written next is committed by itself and stays, while the answer is replaced by a
-/// problem that wants an operator, since a retry would write it again. SQLite rolls back by itself where it is told to (`insert or
-/// rollback`, a constraint's `on conflict rollback`, a trigger's `raise(rollback, ..)`) and may where it must (a full disk, an
-/// I/O error, no memory): after an error of such a statement, return instead of writing on. Do not keep the `Tx`: where it is not given back, nothing is committed,
-/// and on SQLite nobody in this process can write until it is dropped. Do not wait for other
-/// systems inside: locks are held meanwhile, on SQLite the only write lock that there is.
+/// the database (SQLite's words for it are `FOREIGN KEY constraint failed`); after a ROLLBACK, what is written next is
+/// committed by itself and stays, while the answer, also one that would undo all, is replaced by a problem that wants an
+/// operator, since a retry would write it again. SQLite rolls back by itself where it is told to (`insert or rollback`, a
+/// constraint's `on conflict rollback`, a trigger's `raise(rollback, ..)`) and may where it must (a full disk, an I/O error,
+/// no memory): after an error of such a statement, return instead of writing on.
+///
+/// Do not keep the `Tx`: where it is not given back, nothing is committed, and on SQLite nobody in this process can write
+/// until it is dropped. Do not wait for other systems inside: locks are held meanwhile, on SQLite the only write lock that
+/// there is.
 ///
 /// The type must be written as `Tx<..>` in the signature, not behind an alias. A generic function (`Tx<Db>` with
 /// `Db: sqlx::Database`) chooses the database where it is named: `post(place_order::<Sqlite>)`.

@@ -36,10 +36,12 @@ async fn clause_16_a_success_after_a_commit_of_the_bodys_own_is_all_or_nothing()
 #[tokio::test]
 async fn clause_16_what_is_written_after_a_rollback_of_the_bodys_own_is_reported() {
     let shop = open().await;
-    let steps = [shop.write("undone"), json!({ "sql": "rollback" }), shop.write("stays")];
-    let told = problem(shop.order("/orders", "k", &steps).await).await;
-    needs_a_person(&told);
-    assert_eq!((shop.orders().await, shop.records().await), (1, 0));
+    for (rows, status) in [(1, 201), (2, 500)] {
+        let steps =
+            [shop.write("undone"), json!({ "sql": "rollback" }), shop.write("stays"), json!({ "answer": status })];
+        needs_a_person(&problem(shop.order("/orders", "k", &steps).await).await);
+        assert_eq!((shop.orders().await, shop.records().await), (rows, 0), "{status}");
+    }
     for n in 0..5 {
         assert!(seen(shop.order("/orders", &format!("next-{n}"), &[shop.write("next")]).await).await.ran());
     }

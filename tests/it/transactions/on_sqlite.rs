@@ -18,9 +18,12 @@ async fn open() -> Shop {
 async fn clause_16_what_is_written_after_a_rollback_of_sqlites_own_is_reported() {
     let shop = open().await;
     let once = json!({ "sql": "insert or rollback into once values (1)" });
-    let steps = [shop.write("undone"), once.clone(), once, shop.write("stays")];
-    needs_a_person(&problem(shop.order("/orders", "k", &steps).await).await);
-    assert_eq!((shop.orders().await, shop.records().await), (1, 0));
+    for (rows, status) in [(1, 201), (2, 500)] {
+        let steps =
+            [shop.write("undone"), once.clone(), once.clone(), shop.write("stays"), json!({ "answer": status })];
+        needs_a_person(&problem(shop.order("/orders", "k", &steps).await).await);
+        assert_eq!((shop.orders().await, shop.records().await), (rows, 0), "{status}");
+    }
 }
 
 /// As a replay of any other operation: a body that holds the file's one writer keeps nobody waiting who writes nothing.

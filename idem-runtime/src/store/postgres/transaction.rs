@@ -53,7 +53,7 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
     let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,
         Claimed::Found(found) => {
-            roll_back(verbs, open).await;
+            let _ = roll_back(verbs, open).await; // nothing was written
             return Ok(Begun::Found(found));
         }
     };
@@ -116,12 +116,19 @@ async fn plain(verbs: &Verbs, open: &mut Open<Postgres>, sql: &'static str) -> R
 }
 
 /// Whatever goes wrong, or takes too long, all is undone: the connection is closed.
-async fn roll_back(verbs: &Verbs, open: Open<Postgres>) {
-    let rollback = async {
-        open.rollback().await;
-        Ok(())
-    };
-    let _ = verbs.connections.within_patience(rollback).await;
+async fn roll_back(verbs: &Verbs, open: Open<Postgres>) -> Result<(), sqlx::Error> {
+    verbs.connections.within_patience(open.rollback()).await
+}
+
+/// Undoes all. Where there is no transaction a ROLLBACK does no more than warn; a savepoint is refused.
+async fn undo(verbs: &Verbs, mut open: Open<Postgres>) -> Committed {
+    match plain(verbs, &mut open, SAVEPOINT).await {
+        Err(error) if error::is_outside(&error) => return Committed::Lost,
+        // The server did not answer, or its session is gone.
+        Err(error) if !error::is_refusal(&error) => drop(open),
+        _ => drop(roll_back(verbs, open).await),
+    }
+    Committed::Stored { ttl_left: Duration::ZERO }
 }
 
 pub(super) async fn commit(
@@ -134,8 +141,7 @@ pub(super) async fn commit(
     };
     let mut open = *open;
     if commit.undoes_all() {
-        roll_back(verbs, open).await;
-        return Ok(Committed::Stored { ttl_left: Duration::ZERO });
+        return Ok(undo(verbs, open).await);
     }
     let ttl_left = match settle(verbs, &mut open, &commit).await {
         Ok(Finished::Stored { ttl_left }) => ttl_left,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::{SqlSafeStr, Sqlite, SqlitePool};
+use sqlx::{SqlSafeStr, Sqlite, pool::PoolConnection};
 
 use super::{
     error::{self, failed, setup},
@@ -20,9 +20,8 @@ use crate::{
 /// Of a run without a claim.
 const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
 
-pub(super) async fn begin(writer: SqlitePool, begin: Begin) -> Result<Begun, StoreError> {
-    let connection = writer.acquire().await.map_err(failed)?;
-    let mut open = Open::<Sqlite>::begin(connection, sql::BEGIN.into_sql_str()).await.map_err(failed)?;
+pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Result<Begun, StoreError> {
+    let mut open = Open::<Sqlite>::begin(writer, sql::BEGIN.into_sql_str()).await.map_err(failed)?;
     let owned = match &begin.claim {
         None => UNCLAIMED,
         Some(claim) => {
@@ -33,7 +32,7 @@ pub(super) async fn begin(writer: SqlitePool, begin: Begin) -> Result<Begun, Sto
                     owned
                 }
                 Some(Claimed::Found(found)) => {
-                    open.rollback().await;
+                    let _ = open.rollback().await; // nothing was written
                     return Ok(Begun::Found(found));
                 }
                 None => return Err(error::corrupt("the claim was not decided")),
@@ -66,8 +65,10 @@ pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Resu
     };
     let mut open = *open;
     if commit.undoes_all() {
-        open.rollback().await;
-        return Ok(Committed::Stored { ttl_left: Duration::ZERO });
+        return Ok(match open.rollback().await {
+            Err(error) if error::primary_code(&error) == Some(error::ERROR) => Committed::Lost, // there is none to roll back
+            _ => Committed::Stored { ttl_left: Duration::ZERO },
+        });
     }
     let ttl_left = match settle(&mut open, &commit).await {
         Ok(Finished::Stored { ttl_left }) => ttl_left,

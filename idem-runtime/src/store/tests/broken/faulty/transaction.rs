@@ -111,6 +111,11 @@ impl Faulty {
             };
         }
         if commit.undoes_all() {
+            if pending.session == Session::Over && self.fault != Fault::AnswersAfterARollback {
+                let taken = pending.taken.take();
+                taken.map(|(record, _)| self.bodies.lock().unwrap().running.remove(&record));
+                return Ok(Committed::Lost);
+            }
             match self.fault {
                 Fault::CommitsWhateverItIsGiven => pending.keep_rows(),
                 Fault::LinksBeforeTheOutcome => self.store.link(&commit.links).await?,
