@@ -61,7 +61,7 @@ where
 }
 
 /// An answer may come by itself: from the first run, or from a recovery hook.
-fn is_to_come(runtime: &Runtime, call: &Call, found: &Found) -> bool {
+pub(crate) fn is_to_come(runtime: &Runtime, call: &Call, found: &Found) -> bool {
     match found {
         Found::InFlight { .. } => true,
         Found::InDoubt(_) => runtime.config().recovers(call.operation.op),
@@ -165,17 +165,15 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
     }
 }
 
-/// What stands in a call's way, in this process or in the store.
+/// What stands in a call's way, in the store or in this process. What runs here in a transaction comes last: its session may
+/// be gone, and another process may have answered.
 pub(crate) async fn look(runtime: &Runtime, call: &Call, peek: Peek) -> Result<Option<Found>, Error> {
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Some(found));
     }
-    if let Some(found) = runtime.transactions().look(call) {
-        return Ok(Some(found));
-    }
     let asked = Instant::now();
     let found = runtime.ask_one(runtime.store().peek(&[peek])).await.map_err(Error::from_store)?;
-    Ok(found.map(|found| found.aged(asked.elapsed())))
+    Ok(found.map(|found| found.aged(asked.elapsed())).or_else(|| runtime.transactions().look(call)))
 }
 
 /// What a call is told about what it found.

@@ -15,7 +15,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use self::tx::Tx;
@@ -99,7 +99,7 @@ fn begin_of(runtime: &Runtime, operation: &Operation) -> Result<Begin, Error> {
 pub(crate) async fn open(runtime: &Runtime, operation: &Operation) -> Result<Arc<Slot>, Error> {
     refuse_nested(runtime)?;
     let begin = begin_of(runtime, operation)?;
-    let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
+    let begun = runtime.ask_to_begin(begin).await;
     match begun.map_err(|error| not_begun(operation, error))? {
         Begun::Open(_, transaction) => Ok(Slot::new(transaction)),
         Begun::Found(_) => Err(Error::new(ErrorKind::Store)), // nothing was asked for
@@ -126,13 +126,12 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     let given_up = CancellationToken::new();
     let listed = match Listed::new(&runtime, &call, &given_up) {
         Ok(listed) => listed,
-        // What runs here may still wait for its claim, and others may have answered meanwhile: the store knows.
         Err(found) => return Ok(Err(engine::look(&runtime, &call, call.peek()).await?.unwrap_or(*found))),
     };
     let (began, attempt) = (Instant::now(), Attempt::random());
     let mut begin = begin_of(&runtime, call.operation)?;
     begin.claim = Some(runtime.claim(&call, attempt));
-    let begun = runtime.ask_to_the_end(|store| async move { store.begin(&begin).await }).await;
+    let begun = runtime.ask_to_begin(begin).await;
     call.watch.claim_took(began.elapsed());
     let begun = match begun {
         Ok(begun) => begun,
@@ -143,7 +142,7 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     };
     match begun {
         Begun::Found(found) => {
-            if matches!(found, Found::InFlight { .. }) {
+            if engine::is_to_come(&runtime, &call, &found) {
                 listed.leave();
             }
             Ok(Err(found.aged(began.elapsed())))
@@ -205,27 +204,32 @@ impl Transaction {
 
     /// Commits, or undoes all, and answers. Run it on a task of its own.
     pub(crate) async fn settle<R>(self, ended: Ended, value: R) -> Answer<R> {
-        let (runtime, call) = (self.runtime.clone(), self.call.clone());
-        let refused = |error: Error| Answer::Refused(call.explain(error.with(|about| about.body_ran = true)));
-        match self.close(ended).await {
-            End::Stored(_) => Answer::Ran { value, recorded: true },
-            End::Refused(error) => refused(error),
+        let (runtime, call, asked) = (self.runtime.clone(), self.call.clone(), Instant::now());
+        let error = match self.close(ended, asked).await {
+            End::Stored(_) => return Answer::Ran { value, recorded: true },
+            End::Refused(error) => error,
             End::Lost(error) => match engine::peek::<R>(&runtime, &call).await {
-                Some(Answer::Replay(stored)) => Answer::Replay(stored), // somebody else's: two callers never get two answers
-                _ => refused(error),
+                Some(Answer::Replay(stored)) => {
+                    call.watch.given_up(Ending::Fenced, asked.elapsed());
+                    return Answer::Replay(stored); // somebody else's: two callers never get two answers
+                }
+                _ => error,
             },
-        }
+        };
+        failed::tell(call.operation, Some(call.record), &error);
+        call.watch.given_up(Ending::of_refusal(error.kind()), asked.elapsed());
+        Answer::Refused(call.explain(error.with(|about| about.body_ran = true)))
     }
 
     /// Consumes it: what is looked up afterwards is not found running here.
-    async fn close(self, ended: Ended) -> End {
+    async fn close(self, ended: Ended, asked: Instant) -> End {
         drop(self.running().take());
         let outcome = match ended.outcome {
             Outcome::InDoubt(reason) | Outcome::Resumable(reason) => Outcome::Released(reason), // undone is not in doubt
             outcome => outcome,
         };
         let transaction = self.slot.close();
-        let (asked, answers) = (Instant::now(), outcome.response().is_some());
+        let answers = outcome.response().is_some();
         let end = match transaction {
             None if answers => End::Refused(kept()),
             Some(_) if answers && !self.runtime.transactions().commits(self.call.record) => {
@@ -241,16 +245,10 @@ impl Transaction {
                 End::Stored(Duration::ZERO)
             }
         };
-        let Call { watch, operation, record, .. } = &self.call;
-        match &end {
-            End::Stored(ttl_left) => {
-                self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed()));
-                watch.settled(*record, self.attempt, &outcome, Settled::Stored, asked.elapsed());
-            }
-            End::Lost(error) | End::Refused(error) => {
-                failed::tell(operation, Some(*record), error);
-                watch.given_up(Ending::of_refusal(error.kind()), asked.elapsed());
-            }
+        if let End::Stored(ttl_left) = &end {
+            let Call { watch, record, .. } = &self.call;
+            self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed()));
+            watch.settled(*record, self.attempt, &outcome, Settled::Stored, asked.elapsed());
         }
         end
     }
@@ -296,7 +294,15 @@ impl fmt::Debug for Transaction {
 }
 
 impl Runtime {
-    /// As [`ask`](Self::ask), but the verb goes on where the wait ends: a BEGIN or COMMIT is never cut off half way.
+    /// As [`ask`](Self::ask), on a task of its own. Where the wait ends it is given up, and what it has opened is closed: it
+    /// must not take a connection, and the record's lock, before those who are still waited for.
+    async fn ask_to_begin(&self, begin: Begin) -> Result<Begun, StoreError> {
+        let store = self.shared_store();
+        let task = AbortOnDropHandle::new(self.bodies().spawn(async move { store.begin(&begin).await }));
+        self.ask(async { task.await.unwrap_or_else(|panicked| Err(StoreError::unavailable(panicked))) }).await
+    }
+
+    /// As [`ask`](Self::ask), but the verb goes on where the wait ends: a COMMIT is never cut off half way.
     async fn ask_to_the_end<T, F>(&self, verb: impl FnOnce(Arc<dyn Store>) -> F) -> Result<T, StoreError>
     where
         T: Send + 'static,

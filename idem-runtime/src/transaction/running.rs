@@ -18,7 +18,7 @@ struct Entry {
     began: Instant,
     fingerprint: Fingerprint,
     given_up: CancellationToken,
-    /// It has its claim. Until then somebody else may have it, or may have answered.
+    /// It has its claim. Until then nothing is bound, neither to it nor to its payload.
     granted: bool,
     /// Its COMMIT is on its way, if it has not arrived: nobody can say any more that it is undone.
     commits: bool,
@@ -29,9 +29,9 @@ impl Transactions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a call for this record finds in this process, if that is all there is to find.
+    /// What a call for this record finds in this process, where the store knows of nothing.
     pub(crate) fn look(&self, call: &Call) -> Option<Found> {
-        self.entries().get(&call.record).filter(|entry| entry.granted).map(|entry| entry.found(call))
+        self.entries().get(&call.record).map(|entry| entry.found(call))
     }
 
     /// It is about to be committed; `false` if it was given up before.
@@ -53,7 +53,7 @@ impl Transactions {
 
 impl Entry {
     fn found(&self, call: &Call) -> Found {
-        if self.fingerprint.matches(&call.fingerprint) {
+        if !self.granted || self.fingerprint.matches(&call.fingerprint) {
             Found::InFlight { age: self.began.elapsed() }
         } else {
             Found::Mismatch
@@ -90,7 +90,7 @@ impl Listed {
         self.wakes = false;
     }
 
-    /// Its claim was granted: nobody else can have answered.
+    /// Its claim was granted.
     pub(super) fn granted(&self) {
         if let Some(entry) = self.runtime.transactions().entries().get_mut(&self.record) {
             entry.granted = true;

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use super::shop::{open, router};
+use super::shop::{open, open_with, router};
 use crate::support::{Backend, Fault, Shop, Verb, eventually, problem, refusal, seen};
 
 #[tokio::test]
-async fn clause_04_a_duplicate_in_this_process_is_refused_without_the_database() {
+async fn clause_04_a_duplicate_in_this_process_is_refused_without_a_claim() {
     let shop = open().await;
     let held = shop.probe.hold().await;
     let steps = [json!("gate"), shop.write("book")];
@@ -61,6 +61,8 @@ async fn clause_02_a_call_that_waits_for_its_claim_hides_no_answer() {
     let steps = [shop.write("book")];
     let (waits, answer) = tokio::join!(other.order("/orders", "k", &steps), async {
         eventually(async || other.store.calls(Verb::Begin) == 1).await;
+        // Nor does it bind its payload.
+        assert_eq!(refusal(other.order("/orders", "k", &[]).await).await, (409, "idempotency-in-progress".to_owned()));
         let first = seen(shop.order("/orders", "k", &steps).await).await;
         let retry = seen(other.order("/orders", "k", &steps).await).await;
         assert!(first.ran() && retry.replayed && retry.body == first.body, "{retry:?}");
@@ -148,4 +150,17 @@ async fn clause_23_a_commit_that_is_under_way_at_shutdown_is_not_counted_as_undo
     });
     assert!(seen(first).await.ran());
     assert_eq!((shop.orders().await, shop.state().await), (1, 2));
+}
+
+/// Given up by its caller, it would take the connection and the record's lock before those who are still waited for.
+#[tokio::test]
+async fn clause_23_a_begin_that_is_waited_for_no_more_is_given_up() {
+    let shop = open_with(|builder| builder.store_timeout(Duration::from_millis(300))).await;
+    shop.store.tell(Verb::Begin, Fault::Slow(Duration::from_secs(600)));
+    for path in ["/orders", "/optional"] {
+        let told = problem(shop.order(path, "k", &[shop.write("late")]).await).await;
+        assert_eq!((told.status, told.slug.as_str()), (503, "idempotency-store-unavailable"));
+    }
+    assert!(shop.runtime.shutdown(Duration::from_secs(15)).await.completed, "it goes on");
+    assert_eq!(shop.orders().await, 0);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use sqlx::postgres::PgPoolOptions;
 
 use super::shop::router;
-use crate::support::{Backend, Place, Proxy, Shop, Verb, eventually, problem, seen, server::Server};
+use crate::support::{Backend, Logs, Meters, Place, Proxy, Shop, Verb, eventually, problem, seen, server::Server};
 
 /// Also scenario 101: of the user's pool a body needs one connection, and its completion no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,4 +113,34 @@ async fn scenario_66_of_those_who_wait_for_another_process_one_asks_now_and_then
         assert!(duplicate.replayed && duplicate.body == first.body, "{duplicate:?}");
     }
     assert_eq!(shop.orders().await, 1);
+}
+
+/// A run whose session has ended counts no more, though its body does not know it yet: another process may have answered, and
+/// all get that answer, the body's own caller too.
+#[tokio::test]
+async fn clause_02_a_run_whose_session_is_gone_hides_no_answer() {
+    let (logs, meters) = (Logs::collect(), Meters::collect());
+    let server = Server::start(&[]);
+    let place = Arc::new(Place::on(&server, None));
+    let open = || Shop::open_on(Arc::clone(&place), router(Backend::Postgres), |builder| builder);
+    let (shop, other) = (open().await, open().await);
+    shop.sql(&format!("create table {} (sku text)", shop.place.table("orders"))).await;
+    let held = shop.probe.hold().await;
+    let steps = [json!("gate"), shop.write("book")];
+    let (first, answer) = tokio::join!(shop.order("/orders", "k", &steps), async {
+        eventually(async || shop.probe.started() == 1).await;
+        shop.sql("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'").await;
+        eventually(async || other.order("/orders", "k", &steps).await.status() == 201).await;
+        let (there, here) = (other.order("/orders", "k", &steps).await, shop.order("/orders", "k", &steps).await);
+        let (there, here) = (seen(there).await, seen(here).await);
+        assert!(there.replayed && here.replayed && here.body == there.body, "{here:?}");
+        drop(held);
+        there.body
+    });
+    let first = seen(first).await;
+    assert!(first.replayed && first.body == answer, "{first:?}");
+    assert_eq!(shop.orders().await, 1);
+    let counted = |outcome| meters.value(&format!("idem_requests_total{{op=tx.order,outcome={outcome}}}"));
+    assert_eq!(["executed", "fenced", "store_unavailable"].map(counted), [1.0, 1.0, 0.0]);
+    assert!(logs.alarming().iter().all(|line| !line.text.contains("undone")), "{:?}", logs.alarming());
 }
