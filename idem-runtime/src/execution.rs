@@ -74,9 +74,8 @@ impl Execution {
     /// For a request without a key, or a method that needs none: runs as a plain handler would.
     pub(crate) fn unprotected() -> Self {
         let attempt = Attempt::random();
-        let owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
         let provider_key = RecordId::from(*attempt.as_bytes()).provider_key(0, "");
-        Self::new(attempt, owned, CancellationToken::new(), provider_key, None)
+        Self::new(attempt, Owned::unclaimed(), CancellationToken::new(), provider_key, None)
     }
 
     fn new(

@@ -8,6 +8,10 @@ use std::{
 use sqlx::{Connection, Database, SqlStr, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
 
+/// What the body of a transaction wrote begins here, and can be undone while its answer is kept.
+pub(super) const SAVEPOINT: &str = "savepoint idem_body";
+pub(super) const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
+
 /// Why [`Open::commit`] does nothing.
 pub(super) const LEFT_OPEN: &str = "the body has left a transaction of its own open inside of this one";
 

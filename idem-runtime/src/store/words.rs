@@ -174,6 +174,12 @@ pub struct Owned {
 }
 
 impl Owned {
+    /// Of a run without a claim.
+    #[must_use]
+    pub const fn unclaimed() -> Self {
+        Self { fence: Fence(0), attempts: 1, epoch: Fence(0) }
+    }
+
     /// An earlier run of the same operation came before this one, and may have taken effect.
     #[must_use]
     pub fn continues(&self) -> bool {

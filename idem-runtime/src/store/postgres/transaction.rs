@@ -14,18 +14,12 @@ use super::{
     verbs::{self, ASKS, Verbs},
 };
 use crate::store::{
-    Begin, Begun, Claim, Claimed, Commit, Committed, Fence, Finished, Found, OpenTransaction, Owned, StoreError,
-    open::{LEFT_OPEN, Open},
+    Begin, Begun, Claim, Claimed, Commit, Committed, Finished, Found, OpenTransaction, Owned, StoreError,
+    open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
 };
-
-/// Of a run without a claim.
-const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
 
 /// How much longer than the body may take its session may be silent, before the server ends it.
 const GRACE: Duration = Duration::from_secs(5);
-
-const SAVEPOINT: &str = "savepoint idem_body";
-const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
 
 /// What goes before the COMMIT where no outcome does, which says the same. A transaction that an error has aborted refuses it;
 /// a COMMIT it would answer with a ROLLBACK, and without an error.
@@ -49,7 +43,7 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
     let opening = AssertSqlSafe(opening(&begin)).into_sql_str();
     let opened = verbs.connections.within_patience(Open::<Postgres>::begin(connection, opening));
     let mut open = opened.await.map_err(failed)?;
-    let Some(claim) = &begin.claim else { return Ok(Begun::Open(UNCLAIMED, Box::new(open))) };
+    let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
     let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,
         Claimed::Found(found) => {

@@ -64,10 +64,6 @@ pub(super) const CLAIM: &str = "
 /// when the transaction ends.
 pub(super) const MUST_FINISH: &str = "update idem_key set must_finish = kid where kid = ?1";
 
-/// What the body of a transaction wrote begins here, and can be undone while its answer is kept.
-pub(super) const SAVEPOINT: &str = "savepoint idem_body";
-pub(super) const BACK_TO_SAVEPOINT: &str = "rollback to savepoint idem_body";
-
 /// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
 pub(super) const FINISH: &str = "
     update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7, must_finish = null

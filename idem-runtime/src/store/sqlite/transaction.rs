@@ -11,19 +11,16 @@ use super::{
 use crate::{
     key::RecordId,
     store::{
-        Begin, Begun, Claimed, Commit, Committed, Fence, Finished, OpenTransaction, Owned, StoreError,
-        open::{LEFT_OPEN, Open},
+        Begin, Begun, Claimed, Commit, Committed, Finished, OpenTransaction, Owned, StoreError,
+        open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
         row::Millis,
     },
 };
 
-/// Of a run without a claim.
-const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
-
 pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Result<Begun, StoreError> {
     let mut open = Open::<Sqlite>::begin(writer, sql::BEGIN.into_sql_str()).await.map_err(failed)?;
     let owned = match &begin.claim {
-        None => UNCLAIMED,
+        None => Owned::unclaimed(),
         Some(claim) => {
             let now = now(&mut open).await?;
             match verbs::claim(&mut open, std::slice::from_ref(claim), now).await?.pop() {
@@ -40,7 +37,7 @@ pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Resul
         }
     };
     if begin.savepoint {
-        sqlx::query(sql::SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
+        sqlx::query(SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
     }
     Ok(Begun::Open(owned, Box::new(open)))
 }
@@ -91,7 +88,7 @@ async fn settle(open: &mut Open<Sqlite>, commit: &Commit) -> Result<Finished, St
         return Ok(Finished::Stored { ttl_left: Duration::ZERO });
     };
     if !commit.keeps_rows {
-        match sqlx::query(sql::BACK_TO_SAVEPOINT).execute(&mut **open).await {
+        match sqlx::query(BACK_TO_SAVEPOINT).execute(&mut **open).await {
             // Only the end of the transaction takes a savepoint away.
             Err(error) if error::primary_code(&error) == Some(error::ERROR) => return Ok(Finished::Lost),
             done => done.map_err(failed)?,

@@ -70,8 +70,7 @@ impl Faulty {
     }
 
     pub(super) async fn begin_one(&self, begin: &Begin) -> Begun {
-        const UNCLAIMED: Owned = Owned { fence: Fence(0), attempts: 1, epoch: Fence(0) };
-        let Some(claim) = &begin.claim else { return Begun::Open(UNCLAIMED, self.pending(None)) };
+        let Some(claim) = &begin.claim else { return Begun::Open(Owned::unclaimed(), self.pending(None)) };
         if self.fault != Fault::BeginsWhateverIsThere
             && let Some(Claimed::Found(found)) = self.locked(|held, now| held.look(&claim.peek(), Some(claim), now))
         {
