@@ -129,4 +129,7 @@ impl Store for Broken {
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await
     }
+    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check_transactions().await
+    }
 }
