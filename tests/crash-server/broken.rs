@@ -1,6 +1,12 @@
 //! Engines that break the contract. The harness must find them out.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use idem_runtime::{
@@ -20,10 +26,13 @@ enum Fault {
     NoFence,
     /// A 5xx frees its key.
     ReleaseOn5xx,
+    /// Each hundredth success is in doubt.
+    Doubts,
 }
 
 pub(crate) struct Broken {
     fault: Fault,
+    successes: AtomicU32,
     inner: Arc<dyn Store>,
     records: AnyPool,
     sqlite: bool,
@@ -34,11 +43,12 @@ impl Broken {
         let fault = match fault {
             "no-fence" => Fault::NoFence,
             "release-on-5xx" => Fault::ReleaseOn5xx,
+            "doubts" => Fault::Doubts,
             other => panic!("BROKEN is `{other}`"),
         };
         sqlx::any::install_default_drivers();
         let records = AnyPoolOptions::new().max_connections(1).connect(url).await.unwrap();
-        Self { fault, inner, records, sqlite: url.starts_with("sqlite:") }
+        Self { fault, successes: AtomicU32::new(0), inner, records, sqlite: url.starts_with("sqlite:") }
     }
 
     /// Makes this attempt the record's owner, whoever is.
@@ -63,13 +73,16 @@ impl Store for Broken {
             }
             return self.inner.finish(finishes).await;
         }
-        let forgetful = |finish: &Finish| match finish.outcome {
-            Outcome::InDoubt(reason @ Reason::Status) => {
-                Finish { outcome: Outcome::Released(reason), ..finish.clone() }
+        let otherwise = |finish: &Finish| match (self.fault, &finish.outcome) {
+            (Fault::ReleaseOn5xx, Outcome::InDoubt(reason @ Reason::Status)) => {
+                Finish { outcome: Outcome::Released(*reason), ..finish.clone() }
+            }
+            (Fault::Doubts, Outcome::Done(_)) if self.successes.fetch_add(1, Ordering::Relaxed) % 100 == 99 => {
+                Finish { outcome: Outcome::InDoubt(Reason::Store), ..finish.clone() }
             }
             _ => finish.clone(),
         };
-        self.inner.finish(&finishes.iter().map(forgetful).collect::<Vec<_>>()).await
+        self.inner.finish(&finishes.iter().map(otherwise).collect::<Vec<_>>()).await
     }
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         self.inner.claim(claims).await

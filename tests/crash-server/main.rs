@@ -29,7 +29,7 @@ use tokio::{
 use self::{
     bodies::{deduped, held, recovered, transactional},
     broken::Broken,
-    plan::Mix,
+    plan::{LEASE, Mix},
     provider::Provider,
 };
 
@@ -47,7 +47,6 @@ struct Chance {
     mix: Mix,
 }
 
-const LEASE: Duration = Duration::from_secs(1);
 /// Longer than the longest freeze of the harness (`faults.rs`), and what a thawed body still does.
 const QUARANTINE: Duration = Duration::from_secs(10);
 /// On SQLite it holds the one write lock that renewals need.

@@ -17,6 +17,7 @@ use std::{env, time::Duration};
 use self::{
     checker::Rule,
     faults::{Fault, Menu, everything},
+    fleet::SERVERS,
     log::Mode,
     plan::Mix,
     run::{Course, seed},
@@ -42,6 +43,7 @@ async fn scenario_41_to_49_whatever_is_killed_every_key_keeps_the_contract() {
         menu: everything(Backend::of_this_run()),
         time: Duration::from_secs(number("SOAK_SECONDS", 30)),
         keys_per_mode: number("SOAK_KEYS", 2_000),
+        calm: 400,
         patience: Duration::from_secs(3),
         to_the_end: Duration::from_secs(90),
     };
@@ -80,6 +82,7 @@ async fn clause_19_an_engine_without_a_fence_is_found_out() {
         menu: Menu { servers: 2, of_a_server: &[(Fault::Coma, 1)], of_the_database: &[], quiet: 800..1_500 },
         time: Duration::from_secs(13),
         keys_per_mode: 0,
+        calm: 0,
         patience: Duration::from_secs(10),
         to_the_end: Duration::from_secs(10),
     })
@@ -98,9 +101,30 @@ async fn clause_14_an_engine_that_frees_a_key_on_5xx_is_found_out() {
         menu: Menu { servers: 0, of_a_server: &[], of_the_database: &[], quiet: 500..1_000 },
         time: Duration::from_secs(3),
         keys_per_mode: 50,
+        calm: 0,
         patience: Duration::from_secs(3),
         to_the_end: Duration::from_secs(10),
     })
     .await;
     assert!(rules.contains(&Rule::OneEffect), "{rules:?}");
+}
+
+/// Only those keys show it to which nothing happened: a doubt of any other may have its reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn clause_16_an_engine_that_doubts_a_success_is_found_out() {
+    let rules = found(Course {
+        mix: Mix::Usual,
+        broken: Some("doubts"),
+        modes: &[Mode::Held],
+        clients: 8,
+        menu: Menu { servers: SERVERS, of_a_server: &[(Fault::Kill, 1)], of_the_database: &[], quiet: 500..1_000 },
+        time: Duration::from_secs(5),
+        keys_per_mode: 100,
+        calm: 400, // so that one of three servers has a hundred successes
+        patience: Duration::from_secs(3),
+        to_the_end: Duration::from_secs(10),
+    })
+    .await;
+    assert!(rules.contains(&Rule::DoubtHasReason), "{rules:?}");
 }

@@ -11,7 +11,10 @@ use std::{
 
 use idem_runtime::state::State;
 
-use super::log::{Answer, Damage, Key, Log, Told};
+use super::{
+    log::{Answer, Damage, Key, Log, Told},
+    plan::LEASE,
+};
 
 /// What can be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,11 +162,24 @@ impl<'a> History<'a> {
     }
 
     fn a_doubt_without_reason(&self) -> Option<String> {
+        if self.log.calm.contains(&self.key) {
+            return self.a_doubt_in_calm();
+        }
         let in_doubt = self.log.last.get(&self.key).is_some_and(Answer::is_doubt);
         let excused = self.log.failing.contains(&self.key)
             || self.answers().any(|(_, answer)| answer.slug.as_deref() == Some(UNAVAILABLE)) // a claim may have come late
             || self.told.iter().any(|told| self.log.damage.iter().any(|damage| hits(damage, told)));
         (in_doubt && !excused).then(|| "in doubt, but nothing had happened to it".to_owned())
+    }
+
+    /// No hook settles it soon enough to hide it. The machine may be slow, though: where a lease may have ended since the first
+    /// request, one of them took as long, or nobody saw its end.
+    fn a_doubt_in_calm(&self) -> Option<String> {
+        let first = self.told.iter().map(|told| told.sent).min()?;
+        let slow = self.told.iter().any(|told| told.answer.is_none() || told.ended - told.sent >= LEASE);
+        let excused = |told: &Told| slow && told.ended - first >= LEASE;
+        let (told, _) = self.answers().find(|(told, answer)| answer.is_doubt() && !excused(told))?;
+        Some(format!("in doubt {:?} after its first request, when all was calm", told.ended - first))
     }
 
     fn an_unexpected_answer(&self) -> Option<String> {

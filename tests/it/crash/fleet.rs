@@ -65,9 +65,13 @@ impl Fleet {
 
     /// Starts it, again and again until it listens.
     pub(crate) async fn begin(&self, server: usize) {
+        self.begin_with(self.setting.mix, server).await;
+    }
+
+    async fn begin_with(&self, mix: Mix, server: usize) {
         let mut process = self.processes[server].lock().await;
         for _ in 0..50 {
-            let mut child = self.spawn(server);
+            let mut child = self.spawn(mix, server);
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let line = timeout(STARTING, lines.next_line()).await.ok().and_then(|line| line.unwrap());
             if let Some(line) = line {
@@ -81,8 +85,8 @@ impl Fleet {
         panic!("server {server} does not start; see {}", self.setting.folder.display());
     }
 
-    fn spawn(&self, server: usize) -> Child {
-        let Setting { database, provider, seed, mix, broken, clocks, folder } = &self.setting;
+    fn spawn(&self, mix: Mix, server: usize) -> Child {
+        let Setting { database, provider, seed, broken, clocks, folder, .. } = &self.setting;
         let errors = OpenOptions::new().create(true).append(true).open(folder.join(format!("server-{server}.log")));
         let mut command = Command::new(binary());
         command
@@ -132,13 +136,13 @@ impl Fleet {
         }
     }
 
-    /// All of them, killed and started: nobody from before is left.
-    pub(crate) async fn renew(&self) {
+    /// All of them, killed and started: nobody from before is left, and from now on bodies are drawn like this.
+    pub(crate) async fn renew(&self, mix: Mix) {
         for server in 0..SERVERS {
             self.kill(server).await;
         }
         for server in 0..SERVERS {
-            self.begin(server).await;
+            self.begin_with(mix, server).await;
         }
     }
 }

@@ -145,4 +145,6 @@ pub(crate) struct Log {
     pub(crate) last: HashMap<Key, Answer>,
     /// A run of these was drawn to end as 5xx or panic.
     pub(crate) failing: HashSet<Key>,
+    /// These began when the damage had ended, and none of their runs was drawn to fail.
+    pub(crate) calm: HashSet<Key>,
 }

@@ -36,6 +36,8 @@ pub(crate) struct Course {
     /// At least.
     pub(crate) time: Duration,
     pub(crate) keys_per_mode: u64,
+    /// Keys, of all modes, that begin when nothing is broken any more: none of them may be in doubt.
+    pub(crate) calm: u64,
     /// For how long a client retries before it leaves its key to the end.
     pub(crate) patience: Duration,
     /// The longest that a key may take to its end when nothing is broken any more: a hook is asked after the lease and 5 s,
@@ -95,14 +97,14 @@ impl Course {
         let mut log = Log { damage: std::mem::take(&mut *damage.lock().unwrap()), ..Log::default() };
 
         println!("{} keys, all damage done after {} s", clients.taken(), clients.now().as_secs());
-        fleet.renew().await;
+        fleet.renew(Mix::Calm).await;
+        log.failing = failing(self.mix, seed, &provider.read().0); // none of those to come
         log.left = ground.look(&clients.keys(), &provider).await;
-        ask_once_more(&clients, self.to_the_end, &mut log).await;
+        self.ask_once_more(&clients, &mut random, &mut log).await;
         println!("all asked once more after {} s", clients.now().as_secs());
         log.told = clients.told();
         (log.runs, log.effects) = provider.read();
         log.effects.extend(ground.rows().await);
-        log.failing = failing(self.mix, seed, &log.runs);
         let breaches = checker::check(&log);
         let backend = ground.place.backend();
         let report = Report::of(&log, seed, backend, clients.now(), self.modes);
@@ -124,6 +126,35 @@ impl Course {
         enough.cancel();
         tasks.close();
         tokio::time::timeout(Duration::from_secs(60), tasks.wait()).await.expect("clients and damage end");
+    }
+
+    /// Each key, until it has its end. Nothing is broken any more: first one try for each, with few at a time, then whatever
+    /// takes its time, and new keys meanwhile.
+    async fn ask_once_more(&self, clients: &Clients, random: &mut Rng, log: &mut Log) {
+        let keys = clients.keys();
+        log.last = ask_all(clients, keys.clone(), 16, Duration::ZERO).await;
+        let open = keys.into_iter().filter(|key| !has_ended(*key, log.last.get(key))).collect();
+        let (last, calm) = tokio::join!(ask_all(clients, open, 256, self.to_the_end), self.calm(clients, random));
+        log.last.extend(last);
+        log.last.extend(ask_all(clients, calm.clone(), 16, self.to_the_end).await);
+        log.calm = calm.into_iter().collect();
+    }
+
+    /// New keys, by a few clients: who waits for them is not what is tried.
+    async fn calm(&self, clients: &Clients, random: &mut Rng) -> Vec<Key> {
+        let (before, enough, tasks) = (clients.taken(), CancellationToken::new(), TaskTracker::new());
+        if self.calm > 0 {
+            clients.begin(8, random, &enough, &tasks);
+        }
+        let begun = clients.now();
+        while clients.taken() < before + self.calm {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(clients.now() - begun < Duration::from_secs(60), "only {} keys", clients.taken() - before);
+        }
+        enough.cancel();
+        tasks.close();
+        tasks.wait().await; // each has its own patience
+        clients.keys().split_off(usize::try_from(before).unwrap())
     }
 }
 
@@ -173,15 +204,11 @@ impl Ground {
     }
 }
 
-/// Each key, until it has its end. Nothing is broken any more: first one try for each, with few at a time, then whatever
-/// takes its time.
-async fn ask_once_more(clients: &Clients, to_the_end: Duration, log: &mut Log) {
-    for (at_a_time, limit) in [(16, Duration::ZERO), (256, to_the_end)] {
-        let open: Vec<Key> = clients.keys().into_iter().filter(|key| !has_ended(*key, log.last.get(key))).collect();
-        let ask = async |key: Key| Some((key, ask_for(clients, key, limit).await?));
-        let asked: Vec<_> = stream::iter(open).map(ask).buffer_unordered(at_a_time).collect().await;
-        log.last.extend(asked.into_iter().flatten());
-    }
+/// What each of these is told when it has its end, or in the end; so many at a time.
+async fn ask_all(clients: &Clients, keys: Vec<Key>, at_a_time: usize, limit: Duration) -> HashMap<Key, Answer> {
+    let ask = async |key: Key| Some((key, ask_for(clients, key, limit).await?));
+    let asked: Vec<_> = stream::iter(keys).map(ask).buffer_unordered(at_a_time).collect().await;
+    asked.into_iter().flatten().collect()
 }
 
 /// What this key is told when it has its end, or in the end.

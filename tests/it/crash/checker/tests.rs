@@ -162,6 +162,32 @@ fn a_doubt_without_a_reason() {
 }
 
 #[test]
+fn a_doubt_when_all_was_calm() {
+    let calm = |mode, told: &[Answer]| {
+        let mut log = log(mode, told, &["a"]);
+        log.calm.insert(key(mode));
+        log.damage.push(Damage { what: "kill", server: None, from: SECOND / 4, to: SECOND / 2 });
+        for told in &mut log.told {
+            (told.sent, told.ended) = (told.sent / 4, told.sent / 4 + SECOND / 4);
+        }
+        log
+    };
+    for mode in [Mode::Held, Mode::Recovered, Mode::Transactional] {
+        let settled = calm(mode, &[refused(409, "idempotency-in-progress"), in_doubt(), created("a")]);
+        assert_eq!(broken(&settled), [Rule::DoubtHasReason], "a hook found out");
+    }
+    let mut left = calm(Mode::Held, &[failed(), in_doubt()]);
+    assert_eq!(broken(&left), [Rule::DoubtHasReason]);
+    left.told[0].ended = left.told[0].sent + LEASE;
+    assert_eq!(broken(&left), [Rule::DoubtHasReason], "sooner than a lease can end");
+    left.told[1].ended = left.told[0].ended;
+    assert_eq!(check(&left), [], "the machine was slow");
+    let mut hit = calm(Mode::Held, &[failed(), in_doubt()]);
+    hit.calm.clear();
+    assert_eq!(check(&hit), [], "of any other key nobody can say");
+}
+
+#[test]
 fn an_answer_that_nobody_asked_for() {
     for slug in ["idempotency-key-reused", "idempotency-store-unreadable", "idempotency-result-unavailable"] {
         let odd = log(Mode::Held, &[refused(422, slug), created("a")], &["a"]);
