@@ -1,13 +1,17 @@
 //! Doubts that settle themselves: a hook finds out what happened, and the runtime writes it down.
 
 mod known;
+mod pause;
 mod run;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 
-pub(crate) use self::run::{Recoveries, Rooms, TRIES};
+pub(crate) use self::{
+    pause::TRIES,
+    run::{Recoveries, Rooms},
+};
 use crate::{
     key::RecordId,
     operation::{self, registered},

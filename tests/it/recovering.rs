@@ -1,5 +1,6 @@
 //! Scenarios 48 and 60 to 62, clause 33: doubts that settle themselves by a hook.
 
+mod backlog;
 mod quarantine;
 mod withdrawn;
 

@@ -9,7 +9,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Hook, InDoubt, Recovery, known::Known};
+use super::{
+    Hook, InDoubt, Recovery,
+    known::Known,
+    pause::{BACK_OFF, TRIES, longest_pause, pause},
+};
 use crate::{
     execution::is_link,
     observe::{Observer, Recovered},
@@ -32,14 +36,6 @@ const SLOTS: usize = 8;
 const LIMIT: Duration = Duration::from_secs(30);
 /// How much longer than its lease an owner is left alone that has not reported: it may be a little late.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two tries, at first and at most.
-const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5 * 60));
-/// What a hook may wish for.
-const WISH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
-/// With the pauses between them, about a day, whatever a hook wishes; and three quarantines, where that is more.
-pub(crate) const TRIES: u32 = 300;
-/// So many pauses a hook may shorten.
-const SHORT_PAUSES: u32 = 20;
 
 /// All that recovers in one process.
 pub(crate) struct Recoveries {
@@ -102,40 +98,63 @@ impl Recoveries {
         let doubtful = |op: &str| doubts.iter().any(|doubts| doubts.op == op);
         self.known.keep_of(doubtful);
         for (op, hooked) in self.hooks.iter().filter(|(op, _)| doubtful(op)) {
-            if self.draining.is_cancelled() || !self.take(op, hooked).await {
+            if !self.take(op, hooked).await {
                 return;
             }
         }
     }
 
-    /// As many as there are slots; `false` if the store does not give any out.
+    /// As many as there are slots; `false` if the store does not give any out. Where there are more, each slot goes on until
+    /// there are none: what an outage leaves must not wait for one look per handful.
     async fn take(self: &Arc<Self>, op: &'static str, hooked: &Hooked) -> bool {
         let free = hooked.slots.available_permits();
         if free == 0 {
             return true;
         }
-        // Long enough for the hook, and for the store to be told what it says.
-        let lease = LIMIT + self.store_timeout * 4;
-        let limit = u32::try_from(free).unwrap_or(u32::MAX);
-        let recover = Recover { ops: vec![op], lease, grace: GRACE, tries: TRIES, limit };
-        let asked = Instant::now();
-        let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
-        let taken = match asking.await {
-            Ok(Ok(Ok(taken))) => taken,
-            failed => {
-                tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
-                return false;
-            }
-        };
-        for recovering in taken {
-            let Ok(permit) = Arc::clone(&hooked.slots).try_acquire_owned() else { break }; // never: it was asked for so many
-            let (this, known_for) = (Arc::clone(self), self.known.note(&recovering, asked));
+        let Some(taken) = self.give_out(op, free).await else { return false };
+        let more = taken.len() == free;
+        for first in taken {
+            let Ok(permit) = Arc::clone(&hooked.slots).try_acquire_owned() else { break }; // never: only this takes them
+            let this = Arc::clone(self);
             self.tasks.spawn(async move {
-                this.recover(recovering, known_for).await;
+                let mut next = Some(first);
+                while let Some((recovering, known_for)) = next {
+                    this.recover(recovering, known_for).await;
+                    next = if more { this.give_out(op, 1).await.and_then(|mut taken| taken.pop()) } else { None };
+                }
                 drop(permit);
             });
         }
         true
+    }
+
+    /// At most so many that may be tried now, each with how long this process has known of it. `None` if the store fails, or
+    /// nothing is asked any more.
+    async fn give_out(&self, op: &'static str, limit: usize) -> Option<Vec<(Recovering, Duration)>> {
+        if self.draining.is_cancelled() || self.stop.is_cancelled() {
+            return None;
+        }
+        // Long enough for the hook, and for the store to be told what it says.
+        let lease = LIMIT + self.store_timeout * 4;
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let recover = Recover { ops: vec![op], lease, grace: GRACE, tries: TRIES, limit };
+        let asked = Instant::now();
+        let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
+        match asking.await {
+            Ok(Ok(Ok(taken))) => Some(
+                taken
+                    .into_iter()
+                    .map(|recovering| {
+                        let known_for = self.known.note(&recovering, asked);
+                        (recovering, known_for)
+                    })
+                    .collect(),
+            ),
+            failed => {
+                tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
+                None
+            }
+        }
     }
 
     /// `known_for`: how long this process has known of it.
@@ -287,49 +306,4 @@ impl Recoveries {
 fn fits(operation: &Operation, response: &StoredResponse, links: &[(String, String)]) -> bool {
     let right_kind = response.status.is_some() == (operation.kind == Kind::Handler);
     right_kind && links.iter().all(|(provider, id)| is_link(provider, id))
-}
-
-/// Until the next try: 1 s, 2 s, 4 s … 5 min, or a hundredth of the quarantine, so that there are tries left after it; or as
-/// the hook wishes, if that leaves enough of them, too.
-fn pause(tries: u32, wish: Option<Duration>, quarantine: Duration) -> Duration {
-    let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    let own = BACK_OFF.0.saturating_mul(doubled).min(longest_pause(quarantine));
-    match wish.map(|wish| wish.clamp(WISH.0, WISH.1)) {
-        None => own,
-        Some(wish) if tries <= SHORT_PAUSES => wish,
-        Some(wish) => wish.max(own),
-    }
-}
-
-fn longest_pause(quarantine: Duration) -> Duration {
-    BACK_OFF.1.max(quarantine / 100)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUARANTINE: Duration = Duration::from_secs(600);
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    #[test]
-    fn clause_33_tries_come_later_and_later() {
-        let seconds: Vec<u64> = (1..=11).map(|tries| pause(tries, None, QUARANTINE).as_secs()).collect();
-        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        assert_eq!(pause(TRIES, None, QUARANTINE).as_secs(), 300);
-    }
-
-    /// "About a day" and "after the quarantine" hold for any hook.
-    #[test]
-    fn clause_33_an_impatient_hook_is_asked_for_as_long() {
-        for wish in [None, Some(Duration::ZERO), Some(QUARANTINE / 100)] {
-            let lasts = |quarantine| (1..TRIES).map(|tries| pause(tries, wish, quarantine)).sum::<Duration>();
-            let day = lasts(QUARANTINE);
-            assert!(day > HOUR * 23 && day < HOUR * 25, "{wish:?}: {day:?}");
-            let week = HOUR * 24 * 7;
-            assert!(lasts(week) > week * 2, "{wish:?}");
-        }
-        assert_eq!(pause(SHORT_PAUSES, Some(Duration::ZERO), QUARANTINE), WISH.0);
-        assert_eq!(pause(250, Some(HOUR * 100), QUARANTINE), WISH.1);
-    }
 }

@@ -168,18 +168,23 @@ impl<'a> History<'a> {
         let in_doubt = self.log.last.get(&self.key).is_some_and(Answer::is_doubt);
         let excused = self.log.failing.contains(&self.key)
             || self.answers().any(|(_, answer)| answer.slug.as_deref() == Some(UNAVAILABLE)) // a claim may have come late
+            || self.log.damage.iter().map(|damage| damage.to).max().is_some_and(|calm| self.was_slow_from(calm))
             || self.told.iter().any(|told| self.log.damage.iter().any(|damage| hits(damage, told)));
         (in_doubt && !excused).then(|| "in doubt, but nothing had happened to it".to_owned())
     }
 
-    /// No hook settles it soon enough to hide it. The machine may be slow, though: where a lease may have ended since the first
-    /// request, one of them took as long, or nobody saw its end.
+    /// No hook settles it soon enough to hide it. The machine may be slow, though, so that a lease ended since the first request.
     fn a_doubt_in_calm(&self) -> Option<String> {
         let first = self.told.iter().map(|told| told.sent).min()?;
-        let slow = self.told.iter().any(|told| told.answer.is_none() || told.ended - told.sent >= LEASE);
-        let excused = |told: &Told| slow && told.ended - first >= LEASE;
+        let excused = |told: &Told| self.was_slow_from(first) && told.ended - first >= LEASE;
         let (told, _) = self.answers().find(|(told, answer)| answer.is_doubt() && !excused(told))?;
         Some(format!("in doubt {:?} after its first request, when all was calm", told.ended - first))
+    }
+
+    /// A request took as long as a lease, or nobody saw its end, although nothing was broken any more.
+    fn was_slow_from(&self, calm: Duration) -> bool {
+        let slow = |told: &Told| told.answer.is_none() || told.ended - told.sent >= LEASE;
+        self.told.iter().any(|told| told.sent >= calm && slow(told))
     }
 
     fn an_unexpected_answer(&self) -> Option<String> {

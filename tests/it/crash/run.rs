@@ -19,7 +19,7 @@ use super::{
     clients::Clients,
     faults::{Database, Menu, Targets},
     fleet::{Fleet, SERVERS, Setting},
-    log::{Answer, Effect, Key, Left, Log, Mode},
+    log::{Answer, Damage, Effect, Key, Left, Log, Mode},
     plan::{End, Mix, Plan},
     provider::Provider,
     report::Report,
@@ -97,7 +97,9 @@ impl Course {
         let mut log = Log { damage: std::mem::take(&mut *damage.lock().unwrap()), ..Log::default() };
 
         println!("{} keys, all damage done after {} s", clients.taken(), clients.now().as_secs());
+        let from = clients.now();
         fleet.renew(Mix::Calm).await;
+        log.damage.push(Damage { what: "all renewed", server: None, from, to: clients.now() });
         log.failing = failing(self.mix, seed, &provider.read().0); // none of those to come
         log.left = ground.look(&clients.keys(), &provider).await;
         self.ask_once_more(&clients, &mut random, &mut log).await;
