@@ -56,7 +56,18 @@ async fn scenario_41_to_49_whatever_is_killed_every_key_keeps_the_contract() {
     }
 }
 
-/// Runs against an engine that is broken, and returns the rules that were seen broken.
+/// Runs against an engine that is broken until one of these rules is seen broken: a fault needs its occasion, and one that a
+/// slow machine did not give comes with another seed.
+async fn is_found_out(course: impl Fn() -> Course, by: &[Rule]) {
+    for _ in 0..3 {
+        if found(course()).await.iter().any(|rule| by.contains(rule)) {
+            return;
+        }
+    }
+    panic!("nobody saw it");
+}
+
+/// The rules that were seen broken.
 async fn found(course: Course) -> Vec<Rule> {
     let broken = course.broken.unwrap();
     let outcome = course.run(seed()).await;
@@ -74,7 +85,7 @@ async fn found(course: Course) -> Vec<Rule> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "minutes; see tests/soak"]
 async fn clause_19_an_engine_without_a_fence_is_found_out() {
-    let rules = found(Course {
+    let course = || Course {
         mix: Mix::Long,
         broken: Some("no-fence"),
         modes: &[Mode::Recovered],
@@ -85,15 +96,14 @@ async fn clause_19_an_engine_without_a_fence_is_found_out() {
         calm: 0,
         patience: Duration::from_secs(10),
         to_the_end: Duration::from_secs(10),
-    })
-    .await;
-    assert!(rules.contains(&Rule::OneAnswer) || rules.contains(&Rule::KeptAnswer), "{rules:?}");
+    };
+    is_found_out(course, &[Rule::OneAnswer, Rule::KeptAnswer]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "minutes; see tests/soak"]
 async fn clause_14_an_engine_that_frees_a_key_on_5xx_is_found_out() {
-    let rules = found(Course {
+    let course = || Course {
         mix: Mix::Failing,
         broken: Some("release-on-5xx"),
         modes: &[Mode::Held],
@@ -104,16 +114,15 @@ async fn clause_14_an_engine_that_frees_a_key_on_5xx_is_found_out() {
         calm: 0,
         patience: Duration::from_secs(3),
         to_the_end: Duration::from_secs(10),
-    })
-    .await;
-    assert!(rules.contains(&Rule::OneEffect), "{rules:?}");
+    };
+    is_found_out(course, &[Rule::OneEffect]).await;
 }
 
 /// Only those keys show it to which nothing happened: a doubt of any other may have its reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "minutes; see tests/soak"]
 async fn clause_16_an_engine_that_doubts_a_success_is_found_out() {
-    let rules = found(Course {
+    let course = || Course {
         mix: Mix::Usual,
         broken: Some("doubts"),
         modes: &[Mode::Held],
@@ -124,7 +133,6 @@ async fn clause_16_an_engine_that_doubts_a_success_is_found_out() {
         calm: 400, // so that one of three servers has a hundred successes
         patience: Duration::from_secs(3),
         to_the_end: Duration::from_secs(10),
-    })
-    .await;
-    assert!(rules.contains(&Rule::DoubtHasReason), "{rules:?}");
+    };
+    is_found_out(course, &[Rule::DoubtHasReason]).await;
 }
