@@ -82,6 +82,11 @@ pub enum Reason {
     /// It could have been run again, and was not in time; or its last run took longer than that was allowed. How that one
     /// ended is not told any more.
     Abandoned,
+    /// The program that ran last does not fit what an earlier run has recorded: a step is gone or is another one, or its result
+    /// cannot be read.
+    CodeChanged,
+    /// A step was started, and whether it took effect is not known: it must not be run again, or it is too late for that.
+    StepUnknown,
     /// An operator decided.
     Operator,
     /// A recovery hook found out.
@@ -102,7 +107,9 @@ impl Reason {
             Self::Timeout => 5,
             Self::Shutdown => 6,
             Self::Store => 7,
+            Self::CodeChanged => 8,
             Self::Abandoned => 9,
+            Self::StepUnknown => 10,
             Self::Operator => 11,
             Self::Recovery => 12,
             Self::Unknown(code) => code,
@@ -121,7 +128,9 @@ impl Reason {
             5 => Self::Timeout,
             6 => Self::Shutdown,
             7 => Self::Store,
+            8 => Self::CodeChanged,
             9 => Self::Abandoned,
+            10 => Self::StepUnknown,
             11 => Self::Operator,
             12 => Self::Recovery,
             code => Self::Unknown(code),

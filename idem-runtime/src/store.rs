@@ -18,6 +18,7 @@ mod recover;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod step;
 mod transaction;
 mod words;
 
@@ -35,6 +36,7 @@ pub use self::{
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     purge::{Due, Mark, Purge, Purged, Strip, Stripped},
     recover::{PutOff, Recover, Recovering},
+    step::{EndStep, StartStep, Started, Step, StepBegun, StepEnded, StepKind},
     transaction::{Begin, Begun, Commit, Committed, OpenTransaction, Transactions},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
@@ -206,6 +208,66 @@ pub trait Store: Send + Sync + 'static {
         Err(StoreError::new(StoreErrorKind::Setup, "this store has no transactions"))
     }
 
+    /// Notes that each step is about to be run, unless it is noted already.
+    ///
+    /// *Atomicity:* only while the record is in flight for the attempt, and looking and noting are one step: after the record
+    /// is another attempt's, nothing is noted.
+    ///
+    /// *Returns* the steps as they are kept now. Sent again, it returns the same.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again.
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        let _ = starts;
+        Err(no_steps())
+    }
+
+    /// Notes what each step came to.
+    ///
+    /// *Atomicity:* only while the record is in flight for the attempt, as for [`start_steps`](Self::start_steps); a result
+    /// that is there stays, and counts as stored.
+    ///
+    /// *Errors:* whether it happened is unknown; send it again.
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        let _ = ends;
+        Err(no_steps())
+    }
+
+    /// The steps of the record's current epoch, in the order in which they were first started.
+    ///
+    /// *Atomicity:* one snapshot; writes nothing.
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        let _ = record;
+        Err(no_steps())
+    }
+
+    /// Opens a transaction for a step, and notes the step in it; the body's rows and the result of the step become one
+    /// commit. `limit` is how long the body may take: the database ends the session of an owner that is silent for 5 s more.
+    ///
+    /// *Returns* [`StepBegun::Found`] and opens nothing where the step has a result, or the record is no longer in flight for
+    /// the attempt.
+    ///
+    /// *Errors:* nothing happened, or is undone. *Cancel safety:* whatever was opened is undone and closed.
+    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        let _ = (start, limit);
+        Err(no_steps())
+    }
+
+    /// Commits what [`begin_step`](Self::begin_step) has opened. (To undo all, the transaction is dropped.)
+    ///
+    /// *Atomicity:* rows and result appear together, and only if the record is in flight for the attempt when they do: a claim
+    /// by another attempt either sees the result, or comes first and undoes all.
+    ///
+    /// *Returns* [`Committed::Lost`] where the record is another attempt's, or the body has ended the transaction by itself.
+    /// What was not committed by then is undone.
+    ///
+    /// *Errors:* whether it was committed is unknown. Look at the record's [`steps`](Self::steps).
+    ///
+    /// *Cancel safety:* dropped half way, it may or may not be committed; the connection is closed.
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        let _ = (transaction, end);
+        Err(no_steps())
+    }
+
     /// Looks for what would break a promise: not migrated, not durable, read-only, a schema of a newer version.
     ///
     /// *Returns* one sentence per fault, each saying what to do; empty if all is well. Called once, at start.
@@ -216,6 +278,10 @@ pub trait Store: Send + Sync + 'static {
     async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
+}
+
+fn no_steps() -> StoreError {
+    StoreError::new(StoreErrorKind::Setup, "this store keeps no steps")
 }
 
 #[async_trait::async_trait]
@@ -273,6 +339,21 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         (**self).commit(transaction, commit).await
+    }
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        (**self).start_steps(starts).await
+    }
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        (**self).end_steps(ends).await
+    }
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        (**self).steps(record).await
+    }
+    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        (**self).begin_step(start, limit).await
+    }
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        (**self).commit_step(transaction, end).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         (**self).check().await
