@@ -8,6 +8,7 @@ pub mod listings;
 pub mod operators;
 pub mod purges;
 pub mod races;
+pub mod recorded;
 pub mod recoveries;
 pub mod reruns;
 pub(crate) mod steps;
@@ -32,8 +33,8 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`] and [`purges`]. A store that reads its time from a database moves
-/// its records, and the time of its last purge, back instead.
+/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`purges`] and [`recorded`].
+/// A store that reads its time from a database moves its records and their steps, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
     /// Lets `by` pass for every record, and since the last purge.
@@ -47,7 +48,8 @@ pub trait Clock: Send + Sync {
 /// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
 /// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
-/// runtime. `store_conformance!(bodies new_store_with_body)` adds those in
+/// runtime. `store_conformance!(steps new_store_with_clock)` adds those in [`recorded`](crate::conformance::recorded), for a
+/// store that keeps the steps of runs. `store_conformance!(bodies new_store_with_body)` adds those in
 /// [`transactions`](crate::conformance::transactions), for a store that has them; its constructor gives
 /// `(guard, store, body)`, the last a [`Body`](crate::conformance::transactions::Body).
 ///
@@ -68,6 +70,9 @@ pub trait Clock: Send + Sync {
 macro_rules! store_conformance {
     (timed $fresh:path) => {
         $crate::__store_cases! { timed $crate::__store_test, $fresh }
+    };
+    (steps $fresh:path) => {
+        $crate::__store_cases! { steps $crate::__store_test, $fresh }
     };
     (bodies $fresh:path) => {
         $crate::__store_cases! { bodies $crate::__store_test, $fresh }
@@ -188,6 +193,26 @@ macro_rules! __store_cases {
             answers_are_dropped_in_slices
             a_record_that_is_claimed_again_survives_a_purge
             a_purge_after_too_long_removes_nothing
+        }
+    };
+    (steps $each:path, $with:path) => {
+        $each! { timed $with, recorded:
+            a_step_is_noted_before_its_result
+            a_step_stays_as_it_was_noted
+            a_result_stays
+            a_result_is_kept_byte_for_byte
+            a_step_that_was_not_started_does_not_end
+            steps_come_in_the_order_of_their_starts
+            a_slice_of_steps_is_answered_in_order
+            another_attempt_notes_nothing
+            nothing_is_noted_after_the_end
+            steps_belong_to_their_epoch
+            a_run_that_continues_finds_the_steps
+            a_late_owner_may_note_its_steps
+            a_recovery_shuts_the_owner_out_of_its_steps
+            the_age_of_a_step_counts_from_its_first_start
+            steps_are_purged_with_their_record
+            a_step_ends_or_its_run_is_taken_over
         }
     };
     (bodies $each:path, $with:path) => {

@@ -1,4 +1,4 @@
--- Records, answers, links and the audit trail. All times are the server's; what the library writes is whole milliseconds.
+-- Records, answers, links, steps and the audit trail. All times are the server's; what the library writes is whole milliseconds.
 -- Names are not qualified here: the search path is the library's own schema while this runs.
 
 create table idem_meta (
@@ -76,6 +76,22 @@ create table idem_link (
   primary key (provider, id, kid)               -- finds an operation by its provider's id; one id may belong to several
 );
 create index idem_link_kid on idem_link (kid);  -- the links of one record
+
+-- What a run of several steps has come to. Of every epoch: a claim that starts afresh leaves the old ones lying, so that it
+-- costs no more, and the purge removes them with their record. No foreign key to idem_key, whose row it would lock. The pages
+-- are filled by half, so that a row with its result finds room beside the one without, and the index is not touched.
+create table idem_step (
+  kid         uuid not null,
+  epoch       bigint not null,                  -- the record's when it was started: a fresh run does not see it
+  step        text not null,                    -- its name
+  kind        smallint not null,                -- no check: an older program must be able to read a newer kind
+  input       bytea,                            -- digest of what it was given; null: the program does not say
+  result      bytea,                            -- null: started, and not ended
+  started_at  timestamptz not null,             -- for the first time in its epoch: until when a provider knows its key counts from here
+  nr          bigint not null,                  -- drawn from idem_fence; orders those that share started_at
+  must_finish uuid references idem_unfinished (kid) deferrable initially deferred, -- as in idem_key: a commit without the result is refused
+  primary key (kid, epoch, step)                -- also finds the steps of one record, whatever their epoch
+) with (fillfactor = 50);
 
 create table idem_audit (
   at         timestamptz not null,

@@ -1,4 +1,4 @@
--- Records, answers, links and the audit trail. All times are milliseconds since 1970 by SQLite's clock; every table is
+-- Records, answers, links, steps and the audit trail. All times are milliseconds since 1970 by SQLite's clock; every table is
 -- strict, so that a wrong type is an error and not a silent conversion.
 
 create table idem_meta (
@@ -64,6 +64,21 @@ create table idem_link (
   primary key (provider, id, kid)               -- finds an operation by its provider's id; one id may belong to several
 ) strict;
 create index idem_link_kid on idem_link (kid);  -- the links of one record
+
+-- What a run of several steps has come to. Of every epoch: a claim that starts afresh leaves the old ones lying, so that it
+-- costs no more, and the purge removes them with their record. With rowid, because results are long; and its order is that
+-- of the first starts, since a new row gets a larger one than all that are there.
+create table idem_step (
+  kid         blob    not null,
+  epoch       integer not null,                 -- the record's when it was started: a fresh run does not see it
+  step        text    not null,                 -- its name
+  kind        integer not null,                 -- no check: an older program must be able to read a newer kind
+  input       blob,                             -- digest of what it was given; null: the program does not say
+  result      blob,                             -- null: started, and not ended
+  started_at  integer not null,                 -- for the first time in its epoch: until when a provider knows its key counts from here
+  must_finish blob references idem_unfinished (kid) deferrable initially deferred, -- as in idem_key: a commit without the result is refused
+  primary key (kid, epoch, step)                -- also finds the steps of one record, whatever their epoch
+) strict;
 
 create table idem_audit (
   at         integer not null,

@@ -10,6 +10,7 @@ fn every_case_is_in_the_list() {
         ("operators", include_str!("operators.rs")),
         ("purges", include_str!("purges.rs")),
         ("races", include_str!("races.rs")),
+        ("recorded", include_str!("recorded.rs")),
         ("recoveries", include_str!("recoveries.rs")),
         ("reruns", include_str!("reruns.rs")),
         ("transactions", include_str!("transactions.rs")),
@@ -30,5 +31,5 @@ fn every_case_is_in_the_list() {
 #[test]
 fn every_group_of_cases_is_looked_at() {
     let modules = include_str!("../conformance.rs").lines().filter(|line| line.starts_with("pub mod ")).count();
-    assert_eq!(modules, 10, "a new group belongs into `every_case_is_in_the_list`");
+    assert_eq!(modules, 11, "a new group belongs into `every_case_is_in_the_list`");
 }

@@ -3,6 +3,7 @@
 mod list;
 mod purge;
 mod recover;
+mod step;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,9 +15,9 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Audit, Claim, Claimed, Doubts, Due, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge, Purged,
-    PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, StoredResponse, Strip, Stripped,
-    Survey,
+    Audit, Claim, Claimed, Doubts, Due, EndStep, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge,
+    Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, StartStep, Started, Step, StepEnded, Store,
+    StoreError, StoredResponse, Strip, Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -42,6 +43,8 @@ pub(super) struct Held {
     pub(super) purged_at: Millis,
     pub(super) records: HashMap<RecordId, Kept>,
     pub(super) links: HashMap<RecordId, Vec<Link>>,
+    /// Of every epoch, in the order of their starts.
+    pub(super) steps: HashMap<RecordId, Vec<step::Kept>>,
     audit: Vec<(RecordId, Fence, State, State, Audit)>,
 }
 
@@ -255,6 +258,21 @@ impl Store for MemoryStore {
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         let (mut held, now) = self.lock();
         Ok(held.strip(strip, now))
+    }
+
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(starts.iter().map(|start| held.start_step(start, now)).collect())
+    }
+
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        let (mut held, _) = self.lock();
+        Ok(ends.iter().map(|end| held.end_step(end)).collect())
+    }
+
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        let (held, now) = self.lock();
+        Ok(held.steps(record, now))
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

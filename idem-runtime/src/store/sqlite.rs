@@ -9,6 +9,7 @@ mod record;
 mod recover;
 mod schema;
 mod sql;
+mod step;
 mod transaction;
 mod verbs;
 
@@ -24,9 +25,10 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 
 use self::{error::failed, verbs::Looked};
 use super::{
-    Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link,
-    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store,
-    StoreError, Strip, Stripped, Survey, Transactions, row::Millis,
+    Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
+    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve,
+    StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
+    row::Millis,
 };
 use crate::key::RecordId;
 
@@ -301,6 +303,30 @@ impl Store for SqliteStore {
 
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         on_its_own_task(transaction::commit(transaction, commit.clone())).await
+    }
+
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        let starts = starts.to_vec();
+        self.write(move |tx, now| Box::pin(async move { step::start(tx, &starts, now).await })).await
+    }
+
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        let ends = ends.to_vec();
+        self.write(move |tx, _| Box::pin(async move { step::end(tx, &ends).await })).await
+    }
+
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        let mut reader = self.readers.acquire().await.map_err(failed)?;
+        step::steps(&mut reader, record).await
+    }
+
+    async fn begin_step(&self, start: &StartStep, _: Duration) -> Result<StepBegun, StoreError> {
+        let writer = self.writer.acquire().await.map_err(failed)?; // waited for here, as by `begin`
+        on_its_own_task(transaction::begin_step(writer, start.clone())).await
+    }
+
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        on_its_own_task(transaction::commit_step(transaction, end.clone())).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -34,6 +34,7 @@ mod memory {
 
     store_conformance!(fresh);
     store_conformance!(timed paused);
+    store_conformance!(steps paused);
 
     #[tokio::test]
     async fn clones_share_their_records() {
@@ -58,6 +59,7 @@ mod shared {
 
     store_conformance!(fresh);
     store_conformance!(timed paused);
+    store_conformance!(steps paused);
 }
 
 mod wrapped {
@@ -113,6 +115,15 @@ mod wrapped {
         async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
             self.0.strip(strip).await
         }
+        async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+            self.0.start_steps(starts).await
+        }
+        async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+            self.0.end_steps(ends).await
+        }
+        async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+            self.0.steps(record).await
+        }
         async fn check(&self) -> Result<Vec<String>, StoreError> {
             self.0.check().await
         }
@@ -129,4 +140,5 @@ mod wrapped {
 
     store_conformance!(fresh);
     store_conformance!(timed paused);
+    store_conformance!(steps paused);
 }

@@ -25,6 +25,7 @@ impl Held {
         for record in &over {
             self.records.remove(record);
             self.links.remove(record);
+            self.steps.remove(record);
         }
         let records = u32::try_from(over.len()).unwrap_or(u32::MAX);
         Purged { records, more: over.len() == limit, refused: false }

@@ -40,9 +40,10 @@ macro_rules! over {
     };
 }
 
-const PURGE: [&str; 3] = [
+const PURGE: [&str; 4] = [
     concat!("delete from idem_response where kid in ", over!()),
     concat!("delete from idem_link where kid in ", over!()),
+    concat!("delete from idem_step where kid in ", over!()),
     concat!("delete from idem_key where kid in ", over!()),
 ];
 
@@ -131,6 +132,6 @@ pub(super) async fn strip(
 
 /// What a test looks at the plans of.
 #[cfg(test)]
-pub(super) fn statements() -> [&'static str; 5] {
-    [PURGE[0], PURGE[1], PURGE[2], LOOK, COUNT]
+pub(super) fn statements() -> [&'static str; 6] {
+    [PURGE[0], PURGE[1], PURGE[2], PURGE[3], LOOK, COUNT]
 }

@@ -6,19 +6,20 @@ use sqlx::{SqlSafeStr, Sqlite, pool::PoolConnection};
 
 use super::{
     error::{self, failed, setup},
-    sql, verbs,
+    sql, step, verbs,
 };
 use crate::{
     key::RecordId,
     store::{
-        Begin, Begun, Claimed, Commit, Committed, Finished, OpenTransaction, Owned, StoreError,
+        Begin, Begun, Claimed, Commit, Committed, EndStep, Finished, OpenTransaction, Owned, StartStep, Started,
+        StepBegun, StepEnded, StoreError,
         open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
         row::Millis,
     },
 };
 
 pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Result<Begun, StoreError> {
-    let mut open = Open::<Sqlite>::begin(writer, sql::BEGIN.into_sql_str()).await.map_err(failed)?;
+    let mut open = open(writer).await?;
     let owned = match &begin.claim {
         None => Owned::unclaimed(),
         Some(claim) => {
@@ -42,6 +43,29 @@ pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Resul
     Ok(Begun::Open(owned, Box::new(open)))
 }
 
+/// As `begin`, for a step of a run that holds its record already.
+pub(super) async fn begin_step(writer: PoolConnection<Sqlite>, start: StartStep) -> Result<StepBegun, StoreError> {
+    let mut open = open(writer).await?;
+    let now = now(&mut open).await?;
+    match step::begin(&mut open, &start, now).await? {
+        Started::Step(step) if step.result.is_none() => Ok(StepBegun::Open(Box::new(open))),
+        found => {
+            let _ = open.rollback().await; // nothing was written
+            Ok(StepBegun::Found(found))
+        }
+    }
+}
+
+async fn open(writer: PoolConnection<Sqlite>) -> Result<Open<Sqlite>, StoreError> {
+    Open::begin(writer, sql::BEGIN.into_sql_str()).await.map_err(failed)
+}
+
+/// What `open` gave.
+fn opened(transaction: OpenTransaction) -> Result<Open<Sqlite>, StoreError> {
+    let open = transaction.downcast::<Open<Sqlite>>();
+    open.map(|open| *open).map_err(|_| setup("the transaction is another store's"))
+}
+
 async fn now(open: &mut Open<Sqlite>) -> Result<Millis, StoreError> {
     sqlx::query_scalar(sql::NOW).fetch_one(&mut **open).await.map(Millis).map_err(failed)
 }
@@ -57,17 +81,29 @@ async fn must_finish(open: &mut Open<Sqlite>, record: RecordId) -> Result<(), St
 }
 
 pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Result<Committed, StoreError> {
-    let Ok(open) = transaction.downcast::<Open<Sqlite>>() else {
-        return Err(setup("the transaction is another store's"));
-    };
-    let mut open = *open;
+    let mut open = opened(transaction)?;
     if commit.undoes_all() {
         return Ok(match open.rollback().await {
             Err(error) if error::primary_code(&error) == Some(error::ERROR) => Committed::Lost, // there is none to roll back
             _ => Committed::Stored { ttl_left: Duration::ZERO },
         });
     }
-    let ttl_left = match settle(&mut open, &commit).await {
+    let settled = settle(&mut open, &commit).await;
+    conclude(open, settled).await
+}
+
+pub(super) async fn commit_step(transaction: OpenTransaction, end: EndStep) -> Result<Committed, StoreError> {
+    let mut open = opened(transaction)?;
+    let ended = step::commit(&mut open, &end).await.map(|ended| match ended {
+        StepEnded::Stored => Finished::Stored { ttl_left: Duration::ZERO },
+        StepEnded::Lost => Finished::Lost,
+    });
+    conclude(open, ended).await
+}
+
+/// COMMIT, if what goes before it was done.
+async fn conclude(open: Open<Sqlite>, settled: Result<Finished, StoreError>) -> Result<Committed, StoreError> {
+    let ttl_left = match settled {
         Ok(Finished::Stored { ttl_left }) => ttl_left,
         Ok(Finished::Lost) => return Ok(Committed::Lost),
         Err(error) => return Ok(Committed::Undone(error)),

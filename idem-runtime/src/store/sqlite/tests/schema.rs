@@ -80,7 +80,15 @@ async fn case_50_migrations_of_the_application_are_not_touched() {
     let mut raw = place.raw().await;
     let tables: Vec<String> =
         sqlx::query_scalar("select name from sqlite_schema where type = 'table'").fetch_all(&mut raw).await.unwrap();
-    let ours = BTreeSet::from(["idem_meta", "idem_key", "idem_response", "idem_link", "idem_audit", "idem_unfinished"]);
+    let ours = BTreeSet::from([
+        "idem_meta",
+        "idem_key",
+        "idem_response",
+        "idem_link",
+        "idem_step",
+        "idem_audit",
+        "idem_unfinished",
+    ]);
     let theirs = BTreeSet::from(["_sqlx_migrations", "users"]);
     assert_eq!(tables.iter().map(String::as_str).collect::<BTreeSet<_>>(), &ours | &theirs);
 }
