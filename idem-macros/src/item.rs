@@ -17,6 +17,9 @@ const HELPER: &str = "idem";
 /// The last word of the type of a transaction.
 const TRANSACTION: &str = "Tx";
 
+/// The type of recorded steps.
+const STEPS: &str = "Steps";
+
 pub(crate) struct HandlerFn {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
@@ -61,8 +64,17 @@ impl HandlerFn {
 
     /// The parameters that are the transaction in which the body runs. Known by its name, since a macro sees no types.
     pub(crate) fn transactions(&self) -> impl Iterator<Item = &Param> {
+        self.supplied(TRANSACTION)
+    }
+
+    /// The parameters that are the recorded steps of the body. Known by its name, too.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Param> {
+        self.supplied(STEPS)
+    }
+
+    fn supplied(&self, name: &'static str) -> impl Iterator<Item = &Param> {
         let supplied = self.params.iter().filter(|param| param.source == Source::Runtime);
-        supplied.filter(|param| pattern::last_word(&param.ty).is_some_and(|word| word == TRANSACTION))
+        supplied.filter(move |param| pattern::last_word(&param.ty).is_some_and(|word| word == name))
     }
 
     /// The parameters that the caller fills in.

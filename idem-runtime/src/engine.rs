@@ -12,6 +12,7 @@ use crate::{
     call::Call,
     error::{Error, ErrorKind},
     lease::{Claiming, Settled},
+    outcome::Body,
     owner::{Ended, Owner},
     recovery::TRIES,
     state::{Reason, State},
@@ -89,9 +90,10 @@ pub(crate) async fn settle<R>(owner: Owner, ended: Ended, value: R) -> Answer<R>
         Owner::Transacted(transaction) => return transaction.settle(ended, value).await,
     };
     let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
-    match lease.finish(ended.outcome).await {
+    match lease.finish(ended.outcome, ended.body).await {
         Settled::Stored => Answer::Ran { value, recorded: true },
         Settled::Unrecorded => Answer::Ran { value, recorded: false },
+        Settled::Withheld => Answer::Refused(call.error(ErrorKind::InDoubt).with(|about| about.body_ran = true)),
         Settled::Lost => match peek(&runtime, &call).await {
             Some(Answer::Refused(error)) => Answer::Refused(error.with(|about| about.body_ran = true)),
             Some(answer) => answer,
@@ -156,7 +158,7 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
     }
     match Claiming::new(runtime, call).send().await {
         Ok(Ok(lease)) if lease.runtime().leases().are_given_up() => {
-            lease.finish(Outcome::Released(Reason::Shutdown)).await; // here: nobody writes down what is dropped now
+            lease.finish(Outcome::Released(Reason::Shutdown), Body::Ended).await; // here: nobody writes down what is dropped now
             Err(Error::new(ErrorKind::Draining))
         }
         Ok(Ok(lease)) => Ok(Admission::Own(Owner::Leased(Box::new(lease)))),

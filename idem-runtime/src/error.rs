@@ -28,6 +28,8 @@ pub(crate) struct About {
     pub(crate) given_up: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
+    /// What the program's own log is told, and clients are not.
+    pub(crate) told: Option<String>,
     /// What became of the run, where the kind alone says something else.
     pub(crate) fate: Option<Fate>,
     pub(crate) source: Option<Box<dyn StdError + Send + Sync>>,
@@ -92,6 +94,8 @@ pub enum ErrorKind {
     Conflict,
     /// The body's transaction could not be opened or committed, for a fault of the program: see the error's text.
     Transaction,
+    /// A recorded step could not be run or recorded, for a fault of the program: see the error's text.
+    Step,
     /// This runtime was told not to serve the operation.
     NotServed,
     /// The store holds something that cannot be read.
@@ -164,12 +168,14 @@ impl fmt::Display for Error {
             ErrorKind::InvalidLink => "a provider's id cannot be recorded",
             ErrorKind::Conflict => "the record is not in the state that was seen, or may not be settled yet",
             ErrorKind::Transaction => "the operation's transaction failed",
+            ErrorKind::Step => "a step of the operation failed",
             ErrorKind::NotServed => "this runtime does not serve the operation",
             ErrorKind::Store => "the idempotency store holds something that cannot be read",
         };
-        match self.about.detail {
-            Some(detail) => write!(f, "{text}: {detail}"),
-            None => f.write_str(text),
+        match (&self.about.told, self.about.detail) {
+            (Some(told), _) => write!(f, "{text}: {told}"),
+            (None, Some(detail)) => write!(f, "{text}: {detail}"),
+            (None, None) => f.write_str(text),
         }
     }
 }
@@ -181,6 +187,7 @@ impl fmt::Debug for Error {
             .field("op", &self.about.op)
             .field("record", &self.about.record)
             .field("detail", &self.about.detail)
+            .field("told", &self.about.told)
             .field("source", &self.about.source)
             .finish_non_exhaustive()
     }

@@ -14,7 +14,9 @@ use crate::{
     Runtime,
     error::{Error, ErrorKind},
     key::RecordId,
+    operation::Operation,
     outcome::Declared,
+    steps::Journal,
     store::{Attempt, Fence, Link, Owned},
     transaction::{Links, Slot},
 };
@@ -50,6 +52,10 @@ pub(crate) struct Run {
     declared: AtomicU8,
     /// `None`: unprotected, nothing is recorded.
     record: Option<(Runtime, RecordId)>,
+    /// Where the body's effects are recorded steps.
+    journal: Option<Arc<Journal>>,
+    /// Unprotected: where it runs all the same.
+    place: Option<(Runtime, &'static Operation)>,
 }
 
 /// The longest provider name and provider id, in bytes.
@@ -66,27 +72,38 @@ impl Execution {
         attempt: Attempt,
         owned: Owned,
         cancelled: CancellationToken,
+        journal: Option<Arc<Journal>>,
     ) -> Self {
         let provider_key = record.provider_key(owned.epoch.0, "");
-        Self::new(attempt, owned, cancelled, provider_key, Some((runtime.clone(), record)))
+        Self::new(Run {
+            attempt,
+            owned,
+            cancelled,
+            provider_key,
+            declared: AtomicU8::new(SAID_NOTHING),
+            record: Some((runtime.clone(), record)),
+            journal,
+            place: None,
+        })
     }
 
     /// For a request without a key, or a method that needs none: runs as a plain handler would.
-    pub(crate) fn unprotected() -> Self {
+    pub(crate) fn unprotected(runtime: &Runtime, operation: &'static Operation) -> Self {
         let attempt = Attempt::random();
-        let provider_key = RecordId::from(*attempt.as_bytes()).provider_key(0, "");
-        Self::new(attempt, Owned::unclaimed(), CancellationToken::new(), provider_key, None)
+        Self::new(Run {
+            attempt,
+            owned: Owned::unclaimed(),
+            cancelled: CancellationToken::new(),
+            provider_key: RecordId::from(*attempt.as_bytes()).provider_key(0, ""),
+            declared: AtomicU8::new(SAID_NOTHING),
+            record: None,
+            journal: None,
+            place: Some((runtime.clone(), operation)),
+        })
     }
 
-    fn new(
-        attempt: Attempt,
-        owned: Owned,
-        cancelled: CancellationToken,
-        provider_key: String,
-        record: Option<(Runtime, RecordId)>,
-    ) -> Self {
-        let declared = AtomicU8::new(SAID_NOTHING);
-        Self { run: Arc::new(Run { attempt, owned, cancelled, provider_key, declared, record }), links: None }
+    fn new(run: Run) -> Self {
+        Self { run: Arc::new(run), links: None }
     }
 
     /// Links are recorded by a commit.
@@ -187,6 +204,24 @@ impl Execution {
         self.run.record.is_some()
     }
 
+    pub(crate) fn record(&self) -> Option<&(Runtime, RecordId)> {
+        self.run.record.as_ref()
+    }
+
+    pub(crate) fn epoch(&self) -> Fence {
+        self.run.owned.epoch
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.run.journal.as_deref()
+    }
+
+    /// Where it runs, if it is not protected.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn unprotected_by(&self) -> Option<&(Runtime, &'static Operation)> {
+        self.run.place.as_ref()
+    }
+
     pub(crate) fn declared(&self) -> Option<Declared> {
         match self.run.declared.load(Ordering::Acquire) {
             SAID_FINAL => Some(Declared::Final),
@@ -237,7 +272,7 @@ impl Supply {
 /// A type that `#[idem]` parameters may have. Sealed.
 #[diagnostic::on_unimplemented(
     message = "the runtime cannot supply a `{Self}`",
-    label = "`#[idem]` parameters are of type `Execution`, `Tx<Sqlite>` or `Tx<Postgres>`",
+    label = "`#[idem]` parameters are of type `Execution`, `Steps`, `Tx<Sqlite>` or `Tx<Postgres>`",
     note = "take `#[idem]` off a parameter that comes from the request or the caller"
 )]
 pub trait Supplied: sealed::Sealed + Sized {

@@ -156,6 +156,13 @@ pub(crate) fn fingerprint(rule: PayloadRule, material: &Material<'_>) -> Fingerp
     Fingerprint { algorithm: Fingerprint::ALGORITHM * 4 + rule, digest: input.0.finalize().into() }
 }
 
+/// The digest of JSON in its canonical form.
+pub(crate) fn canonical_digest(json: &[u8]) -> [u8; 32] {
+    let mut input = Input::default();
+    input.json_or_raw(json, json::document);
+    input.0.finalize().into()
+}
+
 /// What is hashed. What can be of several kinds starts with its tag, every text with its length, every list with its
 /// count, so that no two different payloads give the same input.
 #[derive(Clone, Default)]

@@ -221,9 +221,9 @@ where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
-    let execution = match owner.start() {
+    let execution = match owner.start().await {
         Ok(execution) => execution,
-        Err(kind) => return Answer::Refused(owner.call().error(kind)),
+        Err(error) => return Answer::Refused(error),
     };
     let runtime = owner.runtime().clone();
     let (ended, value) = ended(&owner, &execution, body, &recorder).await;
@@ -255,7 +255,7 @@ where
         Ok(result) => {
             let max_response = owner.runtime().config().max_response;
             let (outcome, value) = (recorder.close)(result, execution.declared(), max_response);
-            (Ended::by_itself(outcome, true), value)
+            (Ended::by_itself(outcome, true).said(execution.declared()), value)
         }
         Err(cut_off) => {
             let (ended, error) = owner.cut_off(cut_off);

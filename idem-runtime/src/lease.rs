@@ -15,8 +15,10 @@ use crate::{
     execution::Execution,
     key::RecordId,
     observe::{Ending, Running},
-    outcome::{Run, allowed},
+    operation::Operation,
+    outcome::{Body, Run, allowed},
     state::Reason,
+    steps::Journal,
     store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
 };
 
@@ -67,6 +69,8 @@ pub(crate) struct Held {
     cancelled: CancellationToken,
     /// The operation may be run again.
     reruns: bool,
+    /// Where its effects are recorded steps.
+    journal: Option<Arc<Journal>>,
     progress: Mutex<Progress>,
 }
 
@@ -98,6 +102,8 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
     Stored,
+    /// Its end is stored, but not as final as the body says, so its answer does not count.
+    Withheld,
     /// The record is somebody else's by now.
     Lost,
     /// The store failed until the lease ended.
@@ -114,6 +120,7 @@ impl Claiming {
             began,
             cancelled: CancellationToken::new(),
             reruns: call.operation.reruns(),
+            journal: call.operation.steps.then(Arc::default),
             progress: Mutex::new(Progress { stage: Stage::Claiming, continues: false, running: None, renewed: began }),
         };
         let alive = runtime.bodies().token();
@@ -159,6 +166,18 @@ impl Guard {
 }
 
 impl Lease {
+    /// Reads what earlier runs have recorded, where there are any: a body must not begin without.
+    ///
+    /// # Errors
+    /// The store's; dropping the lease then leaves the record as it was.
+    pub(crate) async fn load(&self) -> Result<(), StoreError> {
+        let Guard { runtime, call, held, .. } = &self.guard;
+        let Some(journal) = held.journal.as_ref().filter(|_| self.owned.continues()) else { return Ok(()) };
+        let steps = runtime.ask(runtime.store().steps(call.record)).await;
+        journal.load(steps.inspect_err(|error| warn(call, error, "recorded steps could not be read; nothing runs"))?);
+        Ok(())
+    }
+
     /// The body starts: from here on, an end without an outcome is a doubt, or to be run again.
     ///
     /// # Errors
@@ -177,7 +196,8 @@ impl Lease {
             progress.stage = Stage::Running;
             progress.running = Some(call.watch.started(held.record, held.attempt, self.owned.attempts));
         }
-        Ok(Execution::protected(runtime, held.record, held.attempt, self.owned, held.cancelled.clone()))
+        let (cancelled, journal) = (held.cancelled.clone(), held.journal.clone());
+        Ok(Execution::protected(runtime, held.record, held.attempt, self.owned, cancelled, journal))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -193,7 +213,7 @@ impl Lease {
     }
 
     /// Stores the outcome, and tries again until the lease ends: inside it nobody else can own the record.
-    pub(crate) async fn finish(self, outcome: Outcome) -> Settled {
+    pub(crate) async fn finish(self, outcome: Outcome, body: Body) -> Settled {
         let Guard { runtime, call, held, .. } = &self.guard;
         let deadline = {
             let mut progress = held.progress();
@@ -201,11 +221,13 @@ impl Lease {
             drop(progress.running.take());
             progress.renewed + runtime.leases().length
         };
-        let (finish, asked) = (held.finish(outcome), Instant::now());
+        let was_final = matches!(outcome, Outcome::Done(_));
+        let (finish, asked) = (held.finish(outcome, body), Instant::now());
+        let withheld = was_final && !matches!(finish.outcome, Outcome::Done(_));
         let settled = match store_until(deadline, &finish, runtime, call).await {
             Ok(Finished::Stored { ttl_left }) => {
                 self.remember(&finish.outcome, ttl_left.saturating_sub(asked.elapsed()));
-                Settled::Stored
+                if withheld { Settled::Withheld } else { Settled::Stored }
             }
             Ok(Finished::Lost) => Settled::Lost,
             Err(_) => {
@@ -276,7 +298,7 @@ impl Drop for Guard {
             Stage::Running => Outcome::InDoubt(Reason::Cancelled),
             Stage::Finishing => Outcome::InDoubt(Reason::Store), // the process is being torn down under us
         };
-        let finish = self.held.finish(left);
+        let finish = self.held.finish(left, Body::Ended);
         let ran = matches!(stage, Stage::Running | Stage::Finishing);
         if let (true, Some(ending)) = (ran, Ending::of_drop(&finish.outcome)) {
             self.call.watch.end(ending);
@@ -294,8 +316,10 @@ impl Drop for Guard {
 
 impl Held {
     /// What the record is told of its end.
-    fn finish(&self, outcome: Outcome) -> Finish {
-        let outcome = allowed(outcome, Run { reruns: self.reruns, continues: self.progress().continues });
+    fn finish(&self, outcome: Outcome, body: Body) -> Finish {
+        let (reruns, continues) = (self.reruns, self.progress().continues);
+        let steps = self.journal.as_ref().map(|journal| journal.so_far());
+        let outcome = allowed(outcome, Run { reruns, continues, steps, body });
         Finish { record: self.record, attempt: self.attempt, outcome }
     }
 
@@ -305,6 +329,16 @@ impl Held {
 }
 
 impl Runtime {
+    /// For how long after its first claim an operation may be run again. Steps have a window each for their providers, so the
+    /// operation may go on for as long as late retries would be refused.
+    fn rerun(&self, operation: &Operation) -> Duration {
+        match operation {
+            Operation { steps: true, .. } => self.rules(operation).guard,
+            operation if operation.reruns() => self.config().provider_window,
+            _ => Duration::ZERO,
+        }
+    }
+
     pub(crate) fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
         let rules = self.rules(call.operation);
         Claim {
@@ -316,7 +350,7 @@ impl Runtime {
             lease: self.leases().length,
             ttl: rules.ttl,
             guard: rules.guard,
-            rerun: if call.operation.reruns() { self.config().provider_window } else { Duration::ZERO },
+            rerun: self.rerun(call.operation),
         }
     }
 }

@@ -38,6 +38,7 @@ mod purge;
 mod recovery;
 mod runtime;
 pub mod state;
+mod steps;
 pub mod store;
 mod sweep;
 mod transaction;
@@ -59,6 +60,7 @@ pub use operation::InFlight;
 pub use operations::OperationInfo;
 pub use recovery::{InDoubt, Recovery};
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
+pub use steps::{Given, StepKey, Steps};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]

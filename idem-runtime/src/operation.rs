@@ -28,6 +28,8 @@ pub struct Operation {
     pub(crate) foreign_scope: ForeignScope,
     /// The body runs in a transaction of this database.
     pub(crate) transaction: Option<Database>,
+    /// The body's effects are recorded steps.
+    pub(crate) steps: bool,
 }
 
 /// Where an annotation stands. Two annotations at one place are one: an attribute above ours may emit the item again.
@@ -145,7 +147,7 @@ pub enum Database {
 impl Operation {
     /// A run that failed or was lost is run again by the next retry.
     pub(crate) fn reruns(&self) -> bool {
-        self.in_doubt == InDoubt::RerunDeduped
+        self.steps || self.in_doubt == InDoubt::RerunDeduped
     }
 }
 
@@ -172,6 +174,7 @@ impl Operation {
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
             transaction: None,
+            steps: false,
         }
     }
 
@@ -243,6 +246,11 @@ impl Operation {
     #[must_use]
     pub const fn transaction(self, database: Database) -> Self {
         Self { transaction: Some(database), ..self }
+    }
+
+    #[must_use]
+    pub const fn steps(self) -> Self {
+        Self { steps: true, ..self }
     }
 }
 

@@ -62,17 +62,66 @@ pub(crate) struct Run {
     pub(crate) reruns: bool,
     /// An earlier run of the same operation came before.
     pub(crate) continues: bool,
+    /// What its steps have come to, where its effects are steps.
+    pub(crate) steps: Option<Journaled>,
+    pub(crate) body: Body,
+}
+
+/// How it is with a body when its end is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// It runs no more.
+    Ended,
+    /// It runs no more, and has said itself that surely nothing happened.
+    SaysNothingHappened,
+    /// It may still begin something.
+    StillRuns,
+}
+
+/// The steps of an operation, of this run and those before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, each named where it is read")]
+pub(crate) struct Journaled {
+    /// One may have taken effect.
+    pub(crate) begun: bool,
+    /// One has.
+    pub(crate) done: bool,
+    /// Another run could not go on.
+    pub(crate) doubt: Option<Reason>,
+    /// An earlier run has recorded one that this one did not come to.
+    pub(crate) left_out: bool,
 }
 
 /// What a run may say of its end. Where the operation may be run again, a doubt is left to the next run; and a run that
 /// continues an operation knows nothing of those before, so it can not say that nothing happened: `state::next` refuses
 /// that.
 pub(crate) fn allowed(outcome: Outcome, run: Run) -> Outcome {
+    if let Some(steps) = run.steps {
+        return allowed_after(steps, outcome, run);
+    }
     match outcome {
         Outcome::InDoubt(reason) if run.reruns => Outcome::Resumable(reason),
         Outcome::Released(reason) if run.continues => Outcome::Resumable(reason),
         Outcome::Rejected(..) if run.continues => Outcome::Resumable(Reason::Status),
         outcome => outcome,
+    }
+}
+
+/// Where all effects are steps, they say what may have happened.
+fn allowed_after(steps: Journaled, outcome: Outcome, run: Run) -> Outcome {
+    let untouched = !steps.begun && !run.continues && run.body != Body::StillRuns;
+    let void = run.body == Body::SaysNothingHappened && !steps.done && !run.continues;
+    let reason = outcome.reason().unwrap_or(Reason::Status);
+    match outcome {
+        // It was renamed or removed by a deploy: what took its place, if anything did, has happened beside it.
+        Outcome::Done(_) if steps.left_out => Outcome::InDoubt(Reason::CodeChanged),
+        Outcome::Done(answer) => Outcome::Done(answer),
+        outcome @ (Outcome::Released(_) | Outcome::Rejected(..)) if untouched || void => outcome,
+        _ if untouched => Outcome::Released(reason),
+        _ => match steps.doubt {
+            Some(doubt) => Outcome::InDoubt(doubt),
+            None => Outcome::Resumable(reason),
+        },
     }
 }
 
@@ -83,15 +132,15 @@ mod tests {
     #[test]
     fn clause_26_a_run_that_continues_leaves_to_the_next_what_it_does_not_complete() {
         let answer = StoredResponse { status: Some(402), headers: Bytes::new(), body: None };
-        let first = Run { reruns: true, continues: false };
-        let second = Run { reruns: true, continues: true };
+        let first = Run { reruns: true, continues: false, steps: None, body: Body::Ended };
+        let second = Run { continues: true, ..first };
         let says = |outcome: Outcome, run| allowed(outcome, run).state();
         let released = Outcome::Released(Reason::Status);
         let rejected = Outcome::Rejected(answer.clone(), Duration::from_secs(30));
         let doubt = Outcome::InDoubt(Reason::Panic);
         for outcome in [released.clone(), rejected.clone(), doubt.clone()] {
             assert_eq!(says(outcome.clone(), second), State::Resumable);
-            assert_eq!(says(outcome.clone(), Run { reruns: false, continues: false }), outcome.state(), "held as ever");
+            assert_eq!(says(outcome.clone(), Run { reruns: false, ..first }), outcome.state(), "held as ever");
         }
         assert_eq!(says(released, first), State::Released);
         assert_eq!(says(rejected, first), State::Rejected);
@@ -141,5 +190,52 @@ mod tests {
         assert_eq!(classify_result(false, None), Class::InDoubt);
         assert_eq!(classify_result(false, Some(Declared::NotApplied)), Class::Released);
         assert_eq!(classify_result(false, Some(Declared::Final)), Class::Done);
+    }
+
+    const UNTOUCHED: Journaled = Journaled { begun: false, done: false, doubt: None, left_out: false };
+
+    fn after(outcome: Outcome, steps: Journaled, run: impl Fn(Run) -> Run) -> (State, Option<Reason>) {
+        let run = run(Run { reruns: true, continues: false, steps: Some(steps), body: Body::Ended });
+        let outcome = allowed(outcome, run);
+        (outcome.state(), outcome.reason())
+    }
+
+    #[test]
+    fn clause_25_before_the_first_step_nothing_has_happened() {
+        for outcome in [Outcome::InDoubt(Reason::Panic), Outcome::Released(Reason::Panic)] {
+            let says = |run: fn(Run) -> Run| after(outcome.clone(), UNTOUCHED, run);
+            assert_eq!(says(|run| run), (State::Released, Some(Reason::Panic)));
+            assert_eq!(says(|run| Run { continues: true, ..run }).0, State::Resumable, "an earlier run may be there");
+        }
+        // A body that still runs may begin one after this was looked at.
+        let still = after(Outcome::InDoubt(Reason::Shutdown), UNTOUCHED, |run| Run { body: Body::StillRuns, ..run });
+        assert_eq!(still, (State::Resumable, Some(Reason::Shutdown)));
+    }
+
+    #[test]
+    fn clause_25_after_a_step_an_end_that_is_not_final_is_continued() {
+        let begun = Journaled { begun: true, ..UNTOUCHED };
+        let done = Journaled { done: true, ..begun };
+        let nothing = |run| Run { body: Body::SaysNothingHappened, ..run };
+        for outcome in [Outcome::InDoubt(Reason::Status), Outcome::Released(Reason::Status)] {
+            assert_eq!(after(outcome, begun, |run| run), (State::Resumable, Some(Reason::Status)));
+        }
+        let released = || Outcome::Released(Reason::Status);
+        assert_eq!(after(released(), begun, nothing).0, State::Released, "the body knows");
+        assert_eq!(after(released(), done, nothing).0, State::Resumable, "and so does the store");
+        assert_eq!(after(released(), begun, |run| nothing(Run { continues: true, ..run })).0, State::Resumable);
+    }
+
+    #[test]
+    fn clause_26_what_no_run_can_continue_is_in_doubt() {
+        let answer = || StoredResponse { status: Some(201), headers: Bytes::new(), body: None };
+        let unknown = Journaled { begun: true, doubt: Some(Reason::StepUnknown), ..UNTOUCHED };
+        assert_eq!(
+            after(Outcome::InDoubt(Reason::Status), unknown, |run| run),
+            (State::InDoubt, Some(Reason::StepUnknown))
+        );
+        assert_eq!(after(Outcome::Done(answer()), unknown, |run| run).0, State::Done, "the body goes on without it");
+        let left_out = Journaled { begun: true, left_out: true, ..UNTOUCHED };
+        assert_eq!(after(Outcome::Done(answer()), left_out, |run| run), (State::InDoubt, Some(Reason::CodeChanged)));
     }
 }

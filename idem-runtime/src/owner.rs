@@ -10,6 +10,7 @@ use crate::{
     error::{Error, ErrorKind, Fate},
     execution::{Execution, Supply},
     lease::Lease,
+    outcome::{Body, Declared},
     state::Reason,
     store::Outcome,
     transaction::{self, Transaction},
@@ -30,6 +31,8 @@ pub(crate) struct Ended {
     pub(crate) keeps_rows: bool,
     /// It came to its end, and was not cut off.
     pub(crate) by_itself: bool,
+    /// What the body says of it.
+    pub(crate) body: Body,
 }
 
 /// Why a body did not come to its end.
@@ -41,15 +44,19 @@ pub(crate) enum CutOff {
 }
 
 impl Owner {
-    /// The body starts.
+    /// The body starts, with all that earlier runs have recorded.
     ///
     /// # Errors
     /// Why it must not.
-    pub(crate) fn start(&self) -> Result<Execution, ErrorKind> {
-        match self {
-            Self::Leased(lease) => lease.start(),
+    pub(crate) async fn start(&self) -> Result<Execution, Error> {
+        let started = match self {
+            Self::Leased(lease) => {
+                lease.load().await.map_err(|error| self.call().explain(Error::from_store(error)))?;
+                lease.start()
+            }
             Self::Transacted(transaction) => transaction.start(),
-        }
+        };
+        started.map_err(|kind| self.call().error(kind))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -119,12 +126,18 @@ impl Owner {
                 (Outcome::Released(reason), self.call().error(kind).with(|about| about.fate = Some(Fate::Undone)))
             }
         };
-        (Ended { outcome, keeps_rows: false, by_itself: false }, error)
+        (Ended { outcome, keeps_rows: false, by_itself: false, body: Body::Ended }, error)
     }
 }
 
 impl Ended {
     pub(crate) fn by_itself(outcome: Outcome, keeps_rows: bool) -> Self {
-        Self { outcome, keeps_rows, by_itself: true }
+        Self { outcome, keeps_rows, by_itself: true, body: Body::Ended }
+    }
+
+    /// With what the body says of its end.
+    pub(crate) fn said(self, declared: Option<Declared>) -> Self {
+        let body = if declared == Some(Declared::NotApplied) { Body::SaysNothingHappened } else { self.body };
+        Self { body, ..self }
     }
 }

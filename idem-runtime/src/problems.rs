@@ -87,6 +87,10 @@
 //! 500, `operator`. The operation's transaction could not be opened or committed, for a fault of the program, and part of it
 //! may be kept. Where it was surely undone, `state` is `released` and `retry` is `same-key`.
 //!
+//! ## idempotency-step-failed
+//! 500, `same-key`. A recorded step of the operation could not be run or recorded, for a fault of the program; its retry continues
+//! it, once the program is mended.
+//!
 //! ## idempotency-not-served
 //! 500, `never`. The operation is mounted in a program whose runtime was told to leave it out.
 //!

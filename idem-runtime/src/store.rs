@@ -208,6 +208,12 @@ pub trait Store: Send + Sync + 'static {
         Err(StoreError::new(StoreErrorKind::Setup, "this store has no transactions"))
     }
 
+    /// Whether it keeps the steps of operations; if not, as here, an operation with [`Steps`](crate::Steps) is a fault at start, and
+    /// the five verbs below are never called.
+    fn keeps_steps(&self) -> bool {
+        false
+    }
+
     /// Notes that each step is about to be run, unless it is noted already.
     ///
     /// *Atomicity:* only while the record is in flight for the attempt, and looking and noting are one step: after the record
@@ -339,6 +345,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         (**self).commit(transaction, commit).await
+    }
+    fn keeps_steps(&self) -> bool {
+        (**self).keeps_steps()
     }
     async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
         (**self).start_steps(starts).await

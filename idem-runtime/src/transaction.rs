@@ -174,7 +174,7 @@ impl Transaction {
         let running = self.call.watch.started(self.call.record, self.attempt, self.owned.attempts);
         *self.running() = Some(running);
         let (runtime, cancelled) = (&self.runtime, self.cancelled.clone());
-        let execution = Execution::protected(runtime, self.call.record, self.attempt, self.owned, cancelled);
+        let execution = Execution::protected(runtime, self.call.record, self.attempt, self.owned, cancelled, None);
         Ok(execution.linked_by(&self.links))
     }
 
@@ -297,13 +297,24 @@ impl Runtime {
     /// As [`ask`](Self::ask), on a task of its own. Where the wait ends it is given up, and what it has opened is closed: it
     /// must not take a connection, and the record's lock, before those who are still waited for.
     async fn ask_to_begin(&self, begin: Begin) -> Result<Begun, StoreError> {
-        let store = self.shared_store();
-        let task = AbortOnDropHandle::new(self.bodies().spawn(async move { store.begin(&begin).await }));
+        self.ask_for_a_transaction(|store| async move { store.begin(&begin).await }).await
+    }
+
+    /// As [`ask_to_begin`](Self::ask_to_begin), for either kind of transaction.
+    pub(crate) async fn ask_for_a_transaction<T, F>(
+        &self,
+        verb: impl FnOnce(Arc<dyn Store>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let task = AbortOnDropHandle::new(self.bodies().spawn(verb(self.shared_store())));
         self.ask(async { task.await.unwrap_or_else(|panicked| Err(StoreError::unavailable(panicked))) }).await
     }
 
     /// As [`ask`](Self::ask), but the verb goes on where the wait ends: a COMMIT is never cut off half way.
-    async fn ask_to_the_end<T, F>(&self, verb: impl FnOnce(Arc<dyn Store>) -> F) -> Result<T, StoreError>
+    pub(crate) async fn ask_to_the_end<T, F>(&self, verb: impl FnOnce(Arc<dyn Store>) -> F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,

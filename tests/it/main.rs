@@ -37,6 +37,7 @@ mod reruns;
 mod results;
 mod scope;
 mod shutdown;
+mod steps;
 mod store_faults;
 mod support;
 mod sweeps;

@@ -137,15 +137,20 @@ fn check_wait(cx: &Ctxt, args: &Args) {
     }
 }
 
-// A transaction that fails is undone: there is no doubt that anything could be said of.
+// A transaction that fails is undone, and steps are continued: there is no doubt that anything could be said of.
 fn check_in_doubt(cx: &Ctxt, args: &Args, func: &HandlerFn) {
-    if let Some(key) = args.in_doubt.key()
-        && func.transactions().next().is_some()
-    {
+    let Some(key) = args.in_doubt.key() else { return };
+    let name = func.name();
+    if func.transactions().next().is_some() {
         let message = format_args!(
-            "`in_doubt` says nothing here: what `{}` does is undone with its `Tx` if it fails\n\
-             help: leave it out",
-            func.name(),
+            "`in_doubt` says nothing here: what `{name}` does is undone with its `Tx` if it fails\n\
+             help: leave it out"
+        );
+        cx.error(key, message);
+    } else if func.steps().next().is_some() {
+        let message = format_args!(
+            "`in_doubt` says nothing here: the next retry continues the `Steps` of `{name}`\n\
+             help: leave it out, and write `steps.once(..)` for what must not run again"
         );
         cx.error(key, message);
     }

@@ -16,6 +16,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_last_parameter(cx, args, func);
     check_function_output(cx, args, func);
     check_transaction(cx, func);
+    check_steps(cx, func);
 }
 
 // The body runs, or does not, behind a look-up of the key: that is asynchronous.
@@ -112,5 +113,20 @@ fn check_function_output(cx: &Ctxt, args: &Args, func: &HandlerFn) {
 fn check_transaction(cx: &Ctxt, func: &HandlerFn) {
     for second in func.transactions().skip(1) {
         cx.error(&second.ty, format_args!("`{}` runs in one transaction, so it takes one `Tx`", func.name()));
+    }
+}
+
+// Steps are there because an operation cannot be one transaction; each can have one of its own.
+fn check_steps(cx: &Ctxt, func: &HandlerFn) {
+    let name = func.name();
+    for second in func.steps().skip(1) {
+        cx.error(&second.ty, format_args!("`{name}` has one set of steps, so it takes one `Steps`"));
+    }
+    if let (Some(steps), Some(_)) = (func.steps().next(), func.transactions().next()) {
+        let message = format_args!(
+            "`{name}` runs in one transaction, so it cannot have `Steps`\n\
+             help: leave out the `Tx`, and write `steps.transaction(\"name\", async |tx| ..)` where rows are written"
+        );
+        cx.error(&steps.ty, message);
     }
 }

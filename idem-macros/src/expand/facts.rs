@@ -22,6 +22,7 @@ pub(super) fn operation(operation: &Operation) -> TokenStream {
     let name = operation.func.name().to_string();
     let (texts, mut settings) = (texts(operation), settings(&p, &operation.facts));
     settings.extend(transaction(&p, operation));
+    settings.extend(operation.func.steps().next().map(|_| quote_spanned!(here()=> steps())));
     quote_spanned! {here()=>
         {
             static OPERATION: #p::Operation = #p::Operation::new(

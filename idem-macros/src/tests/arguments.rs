@@ -237,3 +237,16 @@ fn a_transaction_of_a_type_parameter_is_known_when_it_is_called() {
     let named = expanded("async fn order(#[idem] tx: idem_runtime::Tx<sqlx::Postgres>) -> String { body() }");
     assert!(named.contains("Named (\"postgres\")"), "{named}");
 }
+
+#[test]
+fn steps_are_known_by_their_name() {
+    let expanded = |item: &str| expand(r#"op = "provision", scope = global"#, item).to_string();
+    for item in [
+        "async fn provision(#[idem] steps: Steps) -> String { body() }",
+        "async fn provision(#[idem] steps: idem_runtime::Steps, form: String) -> String { body() }",
+    ] {
+        assert!(expanded(item).contains(". steps ()"), "{item}");
+    }
+    let of_the_request = expanded("async fn provision(steps: Steps) -> String { body() }");
+    assert!(!of_the_request.contains(". steps ()"), "{of_the_request}");
+}

@@ -265,7 +265,7 @@ async fn may_see(runtime: &Runtime, call: &Call, request: Option<Parts>) -> bool
 async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Body) -> Response {
     let response = match operation.transaction {
         Some(_) => unprotected::in_transaction(runtime, operation, body).await,
-        None => match body(&mut Supply::new(Execution::unprotected(), None)) {
+        None => match body(&mut Supply::new(Execution::unprotected(runtime, operation), None)) {
             Ok(body) => Ok(body.await),
             Err(error) => Err(error),
         },
@@ -292,9 +292,9 @@ fn with_status(mut response: Response, status: &'static str) -> Response {
 async fn detached(owner: Owner, body: Body) -> Answer<Response> {
     let (runtime, call) = (owner.runtime().clone(), owner.call().clone());
     let task = async move {
-        let execution = match owner.start() {
+        let execution = match owner.start().await {
             Ok(execution) => execution,
-            Err(kind) => return Answer::Refused(owner.call().error(kind)),
+            Err(error) => return Answer::Refused(error),
         };
         let (ended, response) = ended(&owner, execution, body).await;
         engine::settle(owner, ended, response).await
@@ -313,11 +313,12 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
             Ok(body) => {
                 let response = runtime.in_house_format(body.await);
                 // A client error that is kept by the operation's policy only is no reason to keep what was written.
-                let is_final = declared(&response, &execution) == Some(Declared::Final);
+                let declared = declared(&response, &execution);
+                let is_final = declared == Some(Declared::Final);
                 let keeps_rows = is_final || response.status().as_u16() < 400;
                 let policy = call.operation.client_errors;
                 let (outcome, response) = reply::capture(response, &execution, policy, runtime.config()).await;
-                (Ended::by_itself(outcome, keeps_rows), response)
+                (Ended::by_itself(outcome, keeps_rows).said(declared), response)
             }
             Err(error) => {
                 transaction::failed::tell(call.operation, Some(call.record), &error);

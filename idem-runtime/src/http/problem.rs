@@ -99,6 +99,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
         ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "operator", false),
+        ErrorKind::Step               => ("idempotency-step-failed", 500, "A step of the operation failed", None, "operator", false),
         ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
         ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
     };
@@ -107,7 +108,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
 
 /// Every row's kind. That none is missing is what the tests of the documents that list them show.
 #[cfg(any(test, feature = "utoipa"))]
-pub(super) const ALL: [ErrorKind; 21] = [
+pub(super) const ALL: [ErrorKind; 22] = [
     ErrorKind::MissingKey,
     ErrorKind::InvalidKey,
     ErrorKind::TooLarge,
@@ -127,6 +128,7 @@ pub(super) const ALL: [ErrorKind; 21] = [
     ErrorKind::InvalidLink,
     ErrorKind::Conflict,
     ErrorKind::Transaction,
+    ErrorKind::Step,
     ErrorKind::NotServed,
     ErrorKind::Store,
 ];
@@ -249,7 +251,9 @@ fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -> String {
         ErrorKind::Transaction if error.about().body_ran => {
             "Part of it may be kept, and would be written again by a retry. This is a fault of the service."
         }
-        ErrorKind::Transaction | ErrorKind::NotServed | ErrorKind::Store => "This is a fault of the service.",
+        ErrorKind::Transaction | ErrorKind::Step | ErrorKind::NotServed | ErrorKind::Store => {
+            "This is a fault of the service."
+        }
     };
     match error.about().detail {
         Some(detail) => format!("{advice} ({detail})"),

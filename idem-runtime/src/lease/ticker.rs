@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Held, Leases, Stage};
 use crate::{
+    outcome::Body,
     state::Reason,
     store::{Outcome, Renewal, Renewed, Store},
 };
@@ -110,7 +111,7 @@ impl Leases {
                 _ => given_up.in_doubt += 1,
             }
             held.cancelled.cancel();
-            finishes.push(held.finish(outcome));
+            finishes.push(held.finish(outcome, Body::StillRuns));
         }
         if !finishes.is_empty() {
             match timeout(limit, store.finish(&finishes)).await {

@@ -106,6 +106,7 @@ impl Ending {
         match (settled, outcome) {
             (Settled::Lost, _) => Self::Fenced,
             (Settled::Unrecorded, _) => Self::Unrecorded,
+            (Settled::Withheld, _) => Self::Held,
             (Settled::Stored, Outcome::Done(_)) => Self::Executed,
             (Settled::Stored, Outcome::Rejected(..)) => Self::RejectedKept,
             (Settled::Stored, Outcome::Released(reason) | Outcome::InDoubt(reason) | Outcome::Resumable(reason)) => {
@@ -117,8 +118,10 @@ impl Ending {
     /// Of a call whose lease was dropped, with what that leaves behind. `None`: nothing ran.
     pub(crate) fn of_drop(left: &Outcome) -> Option<Self> {
         match left {
-            Outcome::InDoubt(reason) | Outcome::Resumable(reason) => Some(Self::without_answer(left, *reason)),
-            Outcome::Released(_) | Outcome::Done(_) | Outcome::Rejected(..) => None,
+            Outcome::InDoubt(reason) | Outcome::Resumable(reason) | Outcome::Released(reason) => {
+                Some(Self::without_answer(left, *reason))
+            }
+            Outcome::Done(_) | Outcome::Rejected(..) => None,
         }
     }
 
@@ -156,6 +159,7 @@ impl Ending {
             ErrorKind::ReplayForbidden => Self::ReplayForbidden,
             ErrorKind::NotServed => Self::NotServed,
             ErrorKind::Transaction => Self::TransactionFailed,
+            ErrorKind::Step => Self::Resumable,
             ErrorKind::Store => Self::StoreUnreadable,
             // A body's, an operator's, and those of who fetches a result: no refusals of a call.
             ErrorKind::InvalidLink | ErrorKind::Conflict | ErrorKind::Released | ErrorKind::UnknownOperation => {

@@ -114,6 +114,9 @@ impl Watch {
                 self.0.meters.fenced();
                 tracing::warn!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "the lease was lost; serving what is stored");
             }
+            (Settled::Withheld, _) => {
+                tracing::error!(target: "idem::engine", op, outcome = ending.as_str(), %attempt, %record, "a step that an earlier run has recorded is gone from the program; the answer is withheld and the key is held");
+            }
             (Settled::Stored, Outcome::InDoubt(reason)) => {
                 tracing::warn!(target: "idem::engine", op, outcome = ending.as_str(), ?reason, %attempt, %record, "the outcome is unknown; the key is held");
             }

@@ -221,6 +221,9 @@ impl Builder {
             }
             served.push(operation);
             faults.extend(self.transaction_fault(operation));
+            if operation.steps && !self.store.keeps_steps() {
+                faults.push(format!("`{}` at {place} has `Steps`, but the store keeps none", operation.op));
+            }
             if self.store.transactions().is_some_and(|transactions| transactions.exclusive) {
                 faults.extend(fault::keeps_renewals_waiting(&self.config, operation));
             }

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, ErrorKind},
     key::{InvalidKey, Key, RecordId, Scope, ScopePart},
     operation::{self, ForeignScope, Operation},
-    store::{Filter, Page, Record},
+    store::{Filter, Page, Record, Step},
 };
 
 impl Runtime {
@@ -95,6 +95,18 @@ impl Runtime {
     /// Reads only; drop it at will.
     pub async fn find_by_link(&self, provider: &str, id: &str) -> Result<Vec<Record>, Error> {
         self.ask(self.store().linked(provider, id)).await.map_err(Error::from_store)
+    }
+
+    /// The recorded steps of this record's current epoch, in the order in which they were begun: what is done, and where an
+    /// operation of several [`Steps`](crate::Steps) has stopped. Empty where there are none, or no such record.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list); [`ErrorKind::Store`] too, if the store keeps no steps.
+    ///
+    /// # Cancel safety
+    /// Reads only; drop it at will.
+    pub async fn steps(&self, id: RecordId) -> Result<Vec<Step>, Error> {
+        self.ask(self.store().steps(id)).await.map_err(Error::from_store)
     }
 
     pub(crate) fn record(&self, operation: &Operation, scope: &Scope, key: &[u8]) -> Result<RecordId, Error> {

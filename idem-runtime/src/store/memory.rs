@@ -260,6 +260,10 @@ impl Store for MemoryStore {
         Ok(held.strip(strip, now))
     }
 
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
     async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
         let (mut held, now) = self.lock();
         Ok(starts.iter().map(|start| held.start_step(start, now)).collect())

@@ -305,6 +305,10 @@ impl Store for SqliteStore {
         on_its_own_task(transaction::commit(transaction, commit.clone())).await
     }
 
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
     async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
         let starts = starts.to_vec();
         self.write(move |tx, now| Box::pin(async move { step::start(tx, &starts, now).await })).await

@@ -21,7 +21,7 @@ pub(super) fn ended_by_itself() -> Error {
 }
 
 /// The database refused what the body wrote, or was gone before the COMMIT.
-pub(super) fn undone(error: StoreError) -> Error {
+pub(crate) fn undone(error: StoreError) -> Error {
     let error = match error.kind {
         StoreErrorKind::Unavailable => Error::from_store(error),
         StoreErrorKind::Corrupt | StoreErrorKind::Setup => {

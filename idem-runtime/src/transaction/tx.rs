@@ -64,6 +64,13 @@ impl<Db: Database> Supplied for Tx<Db> {
             let error = fault("`Tx` stands behind an alias, so no transaction was opened for it");
             return Err(error.undone());
         };
+        Self::of(slot)
+    }
+}
+
+impl<Db: Database> Tx<Db> {
+    /// Takes the transaction out of its slot, until it is dropped.
+    pub(crate) fn of(slot: &Arc<Slot>) -> Result<Self, Error> {
         match slot.take::<Open<Db>>() {
             Some(open) => Ok(Self { open: Some(open), slot: Arc::clone(slot) }),
             None => Err(fault("the store's transactions are another database's").undone()),

@@ -9,9 +9,9 @@ use std::{
 use idem_runtime::{
     Record, RecordId,
     store::{
-        Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link, OpenTransaction,
-        Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip,
-        Stripped, Survey, Transactions,
+        Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
+        OpenTransaction, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, StartStep,
+        Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
     },
 };
 
@@ -39,6 +39,12 @@ pub(crate) enum Verb {
     Purge,
     Begin,
     Commit,
+    StartSteps,
+    EndSteps,
+    /// Reads them.
+    Steps,
+    BeginStep,
+    CommitStep,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -212,6 +218,24 @@ impl Store for Faulty {
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         self.go(Verb::Commit, self.inner.commit(transaction, commit)).await
+    }
+    fn keeps_steps(&self) -> bool {
+        self.inner.keeps_steps()
+    }
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        self.go(Verb::StartSteps, self.inner.start_steps(starts)).await
+    }
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        self.go(Verb::EndSteps, self.inner.end_steps(ends)).await
+    }
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        self.go(Verb::Steps, self.inner.steps(record)).await
+    }
+    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        self.go(Verb::BeginStep, self.inner.begin_step(start, limit)).await
+    }
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        self.go(Verb::CommitStep, self.inner.commit_step(transaction, end)).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await

@@ -289,11 +289,11 @@ impl Place {
     }
 }
 
-/// Moves every record's time back by this span.
+/// Moves the time of every record and its steps back by this span.
 fn records_back(by: &str) -> String {
     let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at", "rerun_until"]
         .map(|at| format!("{at} = {at} - {by}"));
-    format!("update idem_key set {}", shift.join(", "))
+    format!("update idem_key set {}; update idem_step set started_at = started_at - {by}", shift.join(", "))
 }
 
 fn unique() -> String {

@@ -21,7 +21,7 @@ pub(super) async fn in_transaction(
 ) -> Result<Response, Error> {
     let on_task = runtime.clone();
     let task = async move {
-        let (runtime, execution) = (on_task, Execution::unprotected());
+        let (runtime, execution) = (on_task.clone(), Execution::unprotected(&on_task, operation));
         let slot = transaction::open(&runtime, operation).await?;
         let body = body(&mut Supply::new(execution.clone(), Some(slot.clone())))?;
         let body = transaction::holding(&runtime, body);

@@ -125,6 +125,7 @@ impl<'a> Description<'a> {
             ErrorKind::Conflict
             | ErrorKind::NotServed
             | ErrorKind::Transaction
+            | ErrorKind::Step
             | ErrorKind::Released
             | ErrorKind::UnknownOperation => false,
             ErrorKind::InvalidKey

@@ -1,0 +1,8 @@
+//! Operations of several steps: scenarios 80 … 83 and 85, clauses 25 and 26, cases 93, 94 and 96.
+
+mod broken;
+mod changed;
+mod once;
+mod resumed;
+mod rows;
+mod workshop;
