@@ -6,7 +6,9 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use idem_runtime::{Execution, Final, InDoubt, NotApplied, Recovery, StoredResponse, Tx, idempotent};
+use idem_runtime::{
+    Error, Execution, Final, InDoubt, NotApplied, Recovery, StepKey, Steps, StoredResponse, Tx, idempotent,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Database, PgConnection, Postgres, Sqlite, SqliteConnection};
@@ -16,6 +18,9 @@ use super::{
     plan::{End, Plan},
     provider::Provider,
 };
+
+/// The step whose effect an answer speaks of.
+const CHARGE: &str = "charge";
 
 /// The payload. It holds the key, so that a body can name it to the provider.
 #[derive(Deserialize)]
@@ -33,7 +38,8 @@ macro_rules! mode {
             Json(order): Json<Order>,
         ) -> Response {
             let effect = async |answer: Value| {
-                provider.effect(stringify!($name), &order.key, exec.provider_key(), &answer).await.map_err(drop)
+                let by = (CHARGE, exec.provider_key());
+                provider.effect(stringify!($name), &order.key, by, &answer).await.map_err(drop)
             };
             perform(chance, &provider, stringify!($name), &order.key, effect).await
         }
@@ -52,12 +58,55 @@ pub(crate) async fn transactional<Db: Rows>(
     Json(order): Json<Order>,
 ) -> Response {
     let effect = async |answer: Value| {
-        let nonce = answer["nonce"].as_str().unwrap_or_default();
-        let insert = format!("insert into crash_rows (nr, nonce) values ('{}', '{nonce}')", order.key);
-        Db::run(&mut tx, insert).await.map_err(drop)?;
+        Db::run(&mut tx, row("transactional", &order.key, CHARGE, &answer)).await.map_err(drop)?;
         Ok(answer)
     };
     perform(chance, &provider, "transactional", &order.key, effect).await
+}
+
+/// Five effects in five steps: rows, and what providers do that dedupe by their keys.
+#[idempotent(scope = global, op = "resumable")]
+pub(crate) async fn resumable<Db: Rows>(
+    State(chance): State<Chance>,
+    State(provider): State<Provider>,
+    #[idem] steps: Steps,
+    Json(order): Json<Order>,
+) -> Response {
+    let effect = async |answer: Value| {
+        let own_row = async |step| {
+            let insert = row("resumable", &order.key, step, &answer);
+            steps.transaction(step, async |tx: &mut Tx<Db>| Db::run(tx, insert).await.map_err(|_| Trouble)).await
+        };
+        let outside = async |step| {
+            let ask = async |key: StepKey| {
+                let by = (step, key.as_str());
+                provider.effect("resumable", &order.key, by, &answer).await.map_err(|_| Trouble)
+            };
+            steps.run(step, ask).await
+        };
+        own_row("user").await?;
+        own_row("workspace").await?;
+        let told: Value = outside(CHARGE).await?;
+        steps.link("provider", told["nonce"].as_str().unwrap_or_default()).await?;
+        let (_mail, _customer): (Value, Value) = tokio::try_join!(outside("mail"), outside("customer"))?;
+        Ok::<_, Trouble>(told)
+    };
+    perform(chance, &provider, "resumable", &order.key, async |answer| effect(answer).await.map_err(drop)).await
+}
+
+/// A step failed, or was refused.
+struct Trouble;
+
+impl From<Error> for Trouble {
+    fn from(_: Error) -> Self {
+        Self
+    }
+}
+
+/// Inserts an effect.
+fn row(mode: &str, key: &str, step: &str, answer: &Value) -> String {
+    let nonce = answer["nonce"].as_str().unwrap_or_default();
+    format!("insert into crash_rows (mode, nr, step, nonce) values ('{mode}', '{key}', '{step}', '{nonce}')")
 }
 
 /// The run as it was drawn. Two runs never give one answer: each has its own nonce.

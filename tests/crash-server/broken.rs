@@ -13,9 +13,9 @@ use idem_runtime::{
     Record, RecordId,
     state::Reason,
     store::{
-        Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link,
+        Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
         OpenTransaction, Outcome, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve,
-        Store, StoreError, Strip, Stripped, Survey, Transactions,
+        StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
     },
 };
 use sqlx::{AnyPool, AssertSqlSafe, any::AnyPoolOptions};
@@ -138,6 +138,24 @@ impl Store for Broken {
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         self.inner.commit(transaction, commit).await
+    }
+    fn keeps_steps(&self) -> bool {
+        self.inner.keeps_steps()
+    }
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        self.inner.start_steps(starts).await
+    }
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        self.inner.end_steps(ends).await
+    }
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        self.inner.steps(record).await
+    }
+    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        self.inner.begin_step(start, limit).await
+    }
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        self.inner.commit_step(transaction, end).await
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await

@@ -1,12 +1,14 @@
 //! The program that the killing harness (`tests/it/crash`) starts, kills and freezes: one route per way in which a body can
 //! run. What a run does is drawn by `plan.rs`, which the harness shares.
 //!
-//! Read from the environment: `DATABASE_URL`, `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`, and
-//! `BROKEN`, an engine that must be found out. It listens on a free port of the loopback, and says so in one line.
+//! Read from the environment: `DATABASE_URL`, `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`,
+//! `BROKEN`, an engine that must be found out, and `DIES_AT`, the number of the moment at which it kills itself (before or
+//! after a statement). It listens on a free port of the loopback, and says so in one line.
 #![allow(clippy::unwrap_used, reason = "a program of a test ends where something is not as it must be")]
 
 mod bodies;
 mod broken;
+mod dying;
 #[path = "../it/crash/plan.rs"]
 #[allow(dead_code, reason = "the harness needs more of it")]
 mod plan;
@@ -27,8 +29,9 @@ use tokio::{
 };
 
 use self::{
-    bodies::{deduped, held, recovered, transactional},
+    bodies::{deduped, held, recovered, resumable, transactional},
     broken::Broken,
+    dying::Dying,
     plan::{LEASE, Mix},
     provider::Provider,
 };
@@ -64,9 +67,13 @@ async fn main() {
         mix: Mix::named(&env::var("MIX").unwrap()).unwrap(),
     };
     let provider = Provider::new(env::var("PROVIDER").unwrap());
-    let (store, transactional) = over(&url).await;
+    let (store, transactional, resumable) = over(&url).await;
     let store = match env::var("BROKEN") {
         Ok(broken) => Arc::new(Broken::new(&broken, store, &url).await),
+        Err(_) => store,
+    };
+    let store = match env::var("DIES_AT") {
+        Ok(moment) => Arc::new(Dying::new(moment.parse().unwrap(), store)),
         Err(_) => store,
     };
     let asked = provider.clone();
@@ -86,6 +93,7 @@ async fn main() {
         .route("/recovered", post(recovered))
         .route("/deduped", post(deduped))
         .route("/transactional", transactional)
+        .route("/resumable", resumable)
         .with_state(App { idem: idem.clone(), chance, provider });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listens on {}", listener.local_addr().unwrap());
@@ -100,14 +108,14 @@ async fn main() {
 }
 
 /// The one place that knows which database it is.
-async fn over(url: &str) -> (Arc<dyn Store>, MethodRouter<App>) {
+async fn over(url: &str) -> (Arc<dyn Store>, MethodRouter<App>, MethodRouter<App>) {
     if url.starts_with("sqlite:") {
         let store = SqliteStore::connect(url).await.unwrap();
         store.migrate().await.unwrap();
-        (Arc::new(store), post(transactional::<Sqlite>))
+        (Arc::new(store), post(transactional::<Sqlite>), post(resumable::<Sqlite>))
     } else {
         let store = PostgresStore::new(&PgPool::connect_lazy(url).unwrap());
         store.migrate().await.unwrap();
-        (Arc::new(store), post(transactional::<Postgres>))
+        (Arc::new(store), post(transactional::<Postgres>), post(resumable::<Postgres>))
     }
 }

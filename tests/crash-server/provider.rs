@@ -27,10 +27,10 @@ impl Provider {
         &self,
         mode: &str,
         key: &str,
-        by: &str,
+        (step, by): (&str, &str),
         answer: &Value,
     ) -> Result<Value, reqwest::Error> {
-        let effect = json!({ "mode": mode, "key": key, "provider_key": by, "answer": answer });
+        let effect = json!({ "mode": mode, "key": key, "provider_key": by, "step": step, "answer": answer });
         self.tell("effects", &effect).await?.json().await
     }
 

@@ -8,6 +8,7 @@ mod fleet;
 mod log;
 #[allow(dead_code, reason = "the server needs more of it, and less")]
 mod plan;
+mod points;
 mod provider;
 mod report;
 mod run;

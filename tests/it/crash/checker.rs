@@ -12,7 +12,7 @@ use std::{
 use idem_runtime::state::State;
 
 use super::{
-    log::{Answer, Damage, Key, Log, Told},
+    log::{Answer, CHARGE, Damage, Effect, Key, Log, Told},
     plan::LEASE,
 };
 
@@ -71,9 +71,9 @@ pub(crate) fn check(log: &Log) -> Vec<Breach> {
     for one in &log.told {
         told.entry(one.key).or_default().push(one);
     }
-    let mut effects: HashMap<Key, Vec<&str>> = HashMap::new();
+    let mut effects: HashMap<Key, Vec<&Effect>> = HashMap::new();
     for effect in &log.effects {
-        effects.entry(effect.key).or_default().push(&effect.nonce);
+        effects.entry(effect.key).or_default().push(effect);
     }
     let mut breaches = Vec::new();
     for (key, told) in &told {
@@ -88,8 +88,7 @@ pub(crate) fn check(log: &Log) -> Vec<Breach> {
 struct History<'a> {
     key: Key,
     told: &'a [&'a Told],
-    /// Their nonces.
-    effects: &'a [&'a str],
+    effects: &'a [&'a Effect],
     log: &'a Log,
 }
 
@@ -118,12 +117,20 @@ impl<'a> History<'a> {
     }
 
     fn more_than_one_effect(&self) -> Option<String> {
-        (self.effects.len() > 1).then(|| format!("{} effects", self.effects.len()))
+        let count = |step: &str| self.effects.iter().filter(|effect| effect.step == step).count();
+        let step = self.effects.iter().map(|effect| &*effect.step).find(|step| count(step) > 1)?;
+        Some(format!("{} effects of `{step}`", count(step)))
     }
 
-    /// Also one that was not recorded speaks of what has happened.
+    /// Also one that was not recorded speaks of what has happened, and of all of it.
     fn an_answer_without_its_effect(&self) -> Option<String> {
-        let known = |answer: &Answer| answer.nonce().is_some_and(|nonce| self.effects.contains(&nonce.as_str()));
+        let happened = |step: &str, is: &dyn Fn(&str) -> bool| {
+            self.effects.iter().any(|effect| effect.step == step && is(&effect.nonce))
+        };
+        let known = |answer: &Answer| {
+            answer.nonce().is_some_and(|nonce| happened(CHARGE, &|known| known == nonce))
+                && self.key.mode.steps().iter().all(|step| happened(step, &|_| true))
+        };
         let (_, lie) = self.finals().find(|(_, answer)| !known(answer))?;
         Some(format!("told {} {}, but the effects are {:?}", lie.status, lie.body, self.effects))
     }

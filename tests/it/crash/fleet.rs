@@ -45,7 +45,7 @@ pub(crate) struct Fleet {
     addresses: Arc<Mutex<[Option<SocketAddr>; SERVERS]>>,
 }
 
-const LISTENS: &str = "listens on ";
+pub(crate) const LISTENS: &str = "listens on ";
 /// A starting server may find its database gone.
 const STARTING: Duration = Duration::from_secs(20);
 
@@ -154,7 +154,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 /// Where cargo puts it: in the folder of examples, beside that of this test's own binary.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let deps = env::current_exe().unwrap();
     let binary = deps.ancestors().nth(2).unwrap().join("examples/crash-server");
     assert!(binary.exists(), "no {}: run `cargo build -p idem-tests --examples` first", binary.display());

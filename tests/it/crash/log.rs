@@ -15,10 +15,12 @@ pub(crate) enum Mode {
     Recovered,
     Deduped,
     Transactional,
+    Resumable,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 4] = [Self::Held, Self::Recovered, Self::Deduped, Self::Transactional];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Held, Self::Recovered, Self::Deduped, Self::Transactional, Self::Resumable];
 
     /// Its route and its `op`.
     pub(crate) fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Mode {
             Self::Recovered => "recovered",
             Self::Deduped => "deduped",
             Self::Transactional => "transactional",
+            Self::Resumable => "resumable",
         }
     }
 
@@ -37,9 +40,19 @@ impl Mode {
 
     /// The provider dedupes by its key: however often it is asked, it acts once.
     pub(crate) fn is_deduped(self) -> bool {
-        self == Self::Deduped
+        matches!(self, Self::Deduped | Self::Resumable)
+    }
+
+    /// The effects of a key that has come to its end well, by their steps.
+    pub(crate) fn steps(self) -> &'static [&'static str] {
+        if self == Self::Resumable { &STEPS } else { &[CHARGE] }
     }
 }
+
+/// The step whose effect the answer speaks of: the only one, but of operations with several.
+pub(crate) const CHARGE: &str = "charge";
+/// Of an operation with several.
+pub(crate) const STEPS: [&str; 5] = ["user", "workspace", CHARGE, "mail", "customer"];
 
 /// One action of a client, with as many requests as it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +62,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// As a server names it.
+    pub(crate) fn of(mode: &str, text: &str) -> Self {
+        let mode = Mode::ALL.into_iter().find(|known| known.name() == mode).unwrap();
+        Self { mode, nr: text[1..].parse().unwrap() }
+    }
+
     /// As it is sent.
     pub(crate) fn text(self) -> String {
         format!("k{}", self.nr)
@@ -107,9 +126,10 @@ impl Answer {
 }
 
 /// What happened outside of the records: at the provider, or as a row of a body's own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Effect {
     pub(crate) key: Key,
+    pub(crate) step: String,
     pub(crate) nonce: String,
 }
 

@@ -44,6 +44,8 @@ pub(crate) enum Mix {
     Failing,
     /// As usual, but none fails.
     Calm,
+    /// Short, and all of them well.
+    Well,
 }
 
 /// Of the servers.
@@ -54,7 +56,7 @@ const PATIENCE: u32 = 4;
 
 impl Mix {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::Usual, Self::Long, Self::Failing, Self::Calm].into_iter().find(|mix| mix.name() == name)
+        [Self::Usual, Self::Long, Self::Failing, Self::Calm, Self::Well].into_iter().find(|mix| mix.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -63,6 +65,7 @@ impl Mix {
             Self::Long => "long",
             Self::Failing => "failing",
             Self::Calm => "calm",
+            Self::Well => "well",
         }
     }
 }
@@ -77,7 +80,7 @@ impl Plan {
         let end = match (mix, lot) {
             _ if run >= PATIENCE => End::Created,
             (Mix::Failing, ..50) => End::Fails { after: true },
-            (Mix::Failing | Mix::Long, _) => End::Created,
+            (Mix::Failing | Mix::Long | Mix::Well, _) => End::Created,
             (Mix::Usual, ..4) => End::Fails { after },
             (Mix::Usual, 4..6) => End::Panics { after },
             (Mix::Calm, ..6) => End::Created,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use super::log::{Effect, Key, Mode};
+use super::log::{Effect, Key};
 
 /// Ends when dropped.
 pub(crate) struct Provider {
@@ -51,6 +51,7 @@ struct Act {
     mode: String,
     key: String,
     provider_key: String,
+    step: String,
     /// What is told about it; `nonce` says by which run it was done.
     answer: Value,
 }
@@ -98,14 +99,9 @@ impl Books {
     }
 }
 
-fn key(mode: &str, key: &str) -> Key {
-    let mode = Mode::ALL.into_iter().find(|known| known.name() == mode).unwrap();
-    Key { mode, nr: key[1..].parse().unwrap() }
-}
-
 /// Says which run of its key this is, from 1.
 async fn begin(State(books): State<Books>, Json(begun): Json<Begun>) -> Json<u32> {
-    let key = key(&begun.mode, &begun.key);
+    let key = Key::of(&begun.mode, &begun.key);
     let mut books = books.written();
     writeln!(books.file, "run {}", serde_json::to_string(&begun).unwrap()).unwrap();
     books.runs.push(key);
@@ -126,13 +122,14 @@ impl Written {
     /// The first answer, where it dedupes.
     fn act(&mut self, act: Act) -> Value {
         writeln!(self.file, "effect {}", serde_json::to_string(&act).unwrap()).unwrap();
-        let key = key(&act.mode, &act.key);
+        let key = Key::of(&act.mode, &act.key);
         if key.mode.is_deduped()
             && let Some(first) = self.by_provider_key.get(&act.provider_key)
         {
             return first.clone();
         }
-        self.effects.push(Effect { key, nonce: act.answer["nonce"].as_str().unwrap().to_owned() });
+        let nonce = act.answer["nonce"].as_str().unwrap().to_owned();
+        self.effects.push(Effect { key, step: act.step, nonce });
         self.by_provider_key.insert(act.provider_key, act.answer.clone());
         act.answer
     }

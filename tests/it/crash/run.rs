@@ -45,6 +45,10 @@ pub(crate) struct Course {
     pub(crate) to_the_end: Duration,
 }
 
+/// Without a unique constraint, which could hide a double.
+pub(crate) const ROWS: &str =
+    "create table crash_rows (mode text not null, nr text not null, step text not null, nonce text not null)";
+
 /// What came of it.
 pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
@@ -170,7 +174,7 @@ impl Ground {
             (Place::on(&server, None).through(&wire), Some(Arc::new(Database { server, wire })))
         };
         place.migrate().await;
-        place.sql("create table crash_rows (nr text not null, nonce text not null)").await;
+        place.sql(ROWS).await;
         if database.is_some() {
             place.sql("alter table crash_rows set schema public").await;
         }
@@ -196,13 +200,9 @@ impl Ground {
 
     /// The effects of transactions.
     async fn rows(&self) -> Vec<Effect> {
-        let select = sqlx::query_as("select nr, nonce from crash_rows");
-        let rows: Vec<(String, String)> = select.fetch_all(self.place.database().await).await.unwrap();
-        let effect = |(nr, nonce): (String, String)| {
-            let key = Key { mode: Mode::Transactional, nr: nr[1..].parse().unwrap() };
-            Effect { key, nonce }
-        };
-        rows.into_iter().map(effect).collect()
+        let select = sqlx::query_as("select mode, nr, step, nonce from crash_rows");
+        let rows: Vec<(String, String, String, String)> = select.fetch_all(self.place.database().await).await.unwrap();
+        rows.into_iter().map(|(mode, nr, step, nonce)| Effect { key: Key::of(&mode, &nr), step, nonce }).collect()
     }
 }
 

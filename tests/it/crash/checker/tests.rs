@@ -27,7 +27,7 @@ fn in_doubt() -> Answer {
     refused(409, "idempotency-outcome-unknown")
 }
 
-/// A key that was told all this, one after the other, by server 0, and had these effects.
+/// A key that was told all this, one after the other, by server 0, and whose steps had these effects each.
 fn log(mode: Mode, told: &[Answer], effects: &[&str]) -> Log {
     let key = key(mode);
     let at = |n: usize| u32::try_from(n).unwrap() * SECOND;
@@ -42,7 +42,11 @@ fn log(mode: Mode, told: &[Answer], effects: &[&str]) -> Log {
     let last = told.iter().filter_map(|told| Some((key, told.answer.clone()?))).collect();
     let state = if effects.is_empty() { State::InDoubt } else { State::Done };
     let left = Left { state: Some(state), effects: effects.len() };
-    let effects = effects.iter().map(|nonce| Effect { key, nonce: (*nonce).to_owned() }).collect();
+    let of_each_step = |nonce: &&str| {
+        let nonce = (*nonce).to_owned();
+        mode.steps().iter().map(move |step| Effect { key, step: (*step).to_owned(), nonce: nonce.clone() })
+    };
+    let effects = effects.iter().flat_map(of_each_step).collect();
     Log { told, effects, last, left: [(key, left)].into(), ..Log::default() }
 }
 
@@ -66,6 +70,15 @@ fn two_effects_of_one_key() {
     assert_eq!(broken(&twice), [Rule::OneEffect]);
     let nobody_was_told = log(Mode::Held, &[in_doubt()], &["a", "b"]);
     assert!(broken(&nobody_was_told).contains(&Rule::OneEffect));
+}
+
+#[test]
+fn one_step_of_several_that_is_missing_or_there_twice() {
+    let mut missing = log(Mode::Resumable, &[created("a")], &["a"]);
+    let one = missing.effects.remove(0);
+    assert_eq!(broken(&missing), [Rule::TruthfulAnswer]);
+    missing.effects.extend([one.clone(), one]);
+    assert_eq!(broken(&missing), [Rule::OneEffect]);
 }
 
 #[test]
