@@ -10,6 +10,7 @@ mod costs;
 mod crash;
 mod deploys;
 mod disconnects;
+mod donations;
 mod expiry;
 mod fingerprint;
 mod foreign;

@@ -89,6 +89,26 @@ async fn clause_01_a_house_can_have_its_own_format() {
     }
 }
 
+/// A browser's form wants a page where programs want what they always got.
+#[tokio::test]
+async fn clause_01_a_format_for_some_hands_on_the_others() {
+    let some = |builder: Builder| {
+        builder.problem_response(|problem| match problem.status {
+            422 => (StatusCode::UNPROCESSABLE_ENTITY, "in our words").into_response(),
+            _ => problem.into_response(),
+        })
+    };
+    let (formatted, plain) = (Shop::open_with(router(), some).await, Shop::open(router()).await);
+    let [keyless, other, running] = refused(&formatted).await;
+    assert_eq!(other.text().await.unwrap(), "in our words");
+    let [plain_keyless, _, plain_running] = refused(&plain).await;
+    for (handed_on, plain) in [(keyless, plain_keyless), (running, plain_running)] {
+        let (handed_on, plain) = (problem(handed_on).await, problem(plain).await);
+        assert_eq!((handed_on.status, handed_on.retry_after), (plain.status, plain.retry_after));
+        assert_eq!(handed_on.body, plain.body);
+    }
+}
+
 /// A refusal before the handler, too: by the size of the request.
 #[tokio::test]
 async fn clause_34_a_house_format_holds_for_every_refusal() {

@@ -5,7 +5,7 @@
 //! `payments` in the place of `127.0.0.1:3000`.
 //!
 //! In an output, `…` and `<words>` stand for any text within a line, a line `…` for any number of lines, an id
-//! (`ch_…`, `po_…`, `or_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
+//! (`ch_…`, `po_…`, `or_…`, `do_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
 
 mod matching;
 mod session;

@@ -158,8 +158,8 @@ impl Builder {
         self
     }
 
-    /// Turns problems into the house's own format. `Retry-After`, `Cache-Control` and `Link` are added where the
-    /// response does not set them.
+    /// Turns problems into the house's own format, or those of some operations: `problem.into_response()` is what they are
+    /// without this. `Retry-After`, `Cache-Control` and `Link` are added where the response does not set them.
     pub fn problem_response(mut self, format: impl Fn(Problem) -> Response + Send + Sync + 'static) -> Self {
         self.config.http.problem_response = Some(Arc::new(format));
         self

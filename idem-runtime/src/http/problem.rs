@@ -181,17 +181,11 @@ impl Problem {
         }
     }
 
-    fn into_response(self, config: &HttpConfig) -> Response {
+    fn respond(self, config: &HttpConfig) -> Response {
         let (type_uri, retry_after) = (self.type_uri.clone(), self.retry_after);
         let mut response = match &config.problem_response {
             Some(format) => format(self),
-            None => {
-                let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                let mut response = (status, Json(self)).into_response();
-                let problem_json = HeaderValue::from_static("application/problem+json");
-                response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
-                response
-            }
+            None => self.into_response(),
         };
         let headers = response.headers_mut();
         headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -201,6 +195,18 @@ impl Problem {
         if let Some(retry_after) = retry_after {
             headers.entry(header::RETRY_AFTER).or_insert(whole_seconds(retry_after));
         }
+        response
+    }
+}
+
+/// `application/problem+json`: what a client gets where no format of the house's own
+/// ([`Builder::problem_response`](crate::Builder::problem_response)) stands in its place, for such a format that is meant
+/// for some operations only. Without the headers, which are added to whatever it answers.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }
 }
@@ -283,7 +289,7 @@ impl Runtime {
     pub(super) fn problem(&self, error: &Error) -> Response {
         let config = &self.config().http;
         let recovers = !error.about().given_up && error.about().op.is_some_and(|op| self.config().recovers(op));
-        Problem::new(error, config, recovers).into_response(config)
+        Problem::new(error, config, recovers).respond(config)
     }
 }
 
@@ -294,7 +300,7 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let error = self.with(|about| about.body_ran = true);
         let config = HttpConfig::default();
-        let mut response = Problem::new(&error, &config, false).into_response(&config);
+        let mut response = Problem::new(&error, &config, false).respond(&config);
         response.extensions_mut().insert(Passed(Arc::new(error)));
         response
     }

@@ -110,7 +110,7 @@ fn id_length(text: &str) -> Option<usize> {
 }
 
 fn prefix(id: &str) -> &'static str {
-    ["ch_", "po_", "or_"].into_iter().find(|prefix| id.starts_with(prefix)).unwrap_or_default()
+    ["ch_", "po_", "or_", "do_"].into_iter().find(|prefix| id.starts_with(prefix)).unwrap_or_default()
 }
 
 #[cfg(test)]

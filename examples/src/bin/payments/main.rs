@@ -6,6 +6,7 @@
 //! its payments are in doubt. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
 
 mod api;
+mod donations;
 mod gateway;
 mod metrics;
 mod orders;
@@ -20,7 +21,7 @@ use std::{
 use axum::{
     Router,
     extract::FromRef,
-    routing::{MethodRouter, get, post},
+    routing::{get, post},
 };
 use idem_runtime::{Builder, PostgresStore, Runtime, SqliteStore};
 use sqlx::{PgPool, Postgres, Sqlite};
@@ -29,15 +30,17 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
+use donations::{DonationBook, Donations, donate};
 use gateway::Gateway;
 use metrics::Metrics;
-use orders::{OrderBook, place_order};
+use orders::{OrderBook, Orders, place_order};
 
 #[derive(Clone, FromRef)]
 struct App {
     idem: Runtime,
     gateway: Gateway,
     orders: OrderBook,
+    donations: DonationBook,
 }
 
 #[tokio::main]
@@ -47,18 +50,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
     let metrics = Metrics::install()?;
-    let (builder, place_order) = over(&url).await?;
-    let builder = builder.namespace("payments").lease(lease()?);
+    let (builder, transactional) = over(&url).await?;
+    let builder = builder.namespace("payments").lease(lease()?).problem_response(donations::problem);
     let gateway = Gateway::connect(&url).await?;
     let asked = gateway.clone();
     let idem = builder.recover("charge", move |doubt| api::recover_charge(asked.clone(), doubt)).build().await?;
-    let app = App { idem: idem.clone(), gateway, orders: OrderBook::connect(&url).await? };
+    let (orders, donations) = (OrderBook::connect(&url).await?, DonationBook::connect(&url).await?);
+    let app = App { idem: idem.clone(), gateway, orders, donations };
 
     let (scraped, upkeep) = (metrics.clone(), tokio::spawn(metrics.keep_up()));
-    let router = Router::new()
+    let router = transactional
         .route("/charges", post(api::charge).get(api::charges))
         .route("/payouts", post(api::payout).get(api::payouts))
-        .route("/orders", place_order.get(orders::orders))
+        .route("/donate", get(donations::form))
+        .route("/donations/{id}", get(donations::thanks))
         .route("/idempotency", get(api::operations))
         .route("/healthz", get(async || "ok"))
         .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
@@ -86,15 +91,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The one place that knows which database it is.
-async fn over(url: &str) -> Result<(Builder, MethodRouter<App>), Box<dyn Error>> {
+async fn over(url: &str) -> Result<(Builder, Router<App>), Box<dyn Error>> {
     match url.split(':').next() {
         Some("sqlite") => {
             let store = SqliteStore::connect(url).await?;
             store.migrate().await?;
-            Ok((Runtime::builder(store), post(place_order::<Sqlite>)))
+            Ok((Runtime::builder(store), transactional::<Sqlite>()))
         }
         Some("postgres" | "postgresql") => {
-            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // for orders; all else goes over connections of its own, made alike
+            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // for orders and donations; all else goes over connections of its own, made alike
             let store = match env::var("DATABASE_POOLER").as_deref() {
                 Ok("transaction") => store.with_simple_protocol(),
                 Ok(other) => return Err(format!("DATABASE_POOLER is `{other}`; it can be `transaction`").into()),
@@ -102,10 +107,17 @@ async fn over(url: &str) -> Result<(Builder, MethodRouter<App>), Box<dyn Error>>
                 Err(error) => return Err(format!("DATABASE_POOLER: {error}").into()),
             };
             store.migrate().await?;
-            Ok((Runtime::builder(store), post(place_order::<Postgres>)))
+            Ok((Runtime::builder(store), transactional::<Postgres>()))
         }
         _ => Err("DATABASE_URL must begin with `sqlite://` or `postgres://`".into()),
     }
+}
+
+/// What is rows of this database only.
+fn transactional<Db: Orders + Donations>() -> Router<App> {
+    Router::new()
+        .route("/orders", post(place_order::<Db>).get(orders::orders))
+        .route("/donations", post(donate::<Db>).get(donations::donations))
 }
 
 /// How long a process may be silent before its payments are in doubt.
