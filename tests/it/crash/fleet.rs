@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -74,6 +74,7 @@ impl Fleet {
             let mut child = self.spawn(mix, server);
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let line = timeout(STARTING, lines.next_line()).await.ok().and_then(|line| line.unwrap());
+            remove_shared_memory(&child);
             if let Some(line) = line {
                 let address = line.strip_prefix(LISTENS).unwrap_or_else(|| panic!("it says {line}"));
                 self.addresses.lock().unwrap()[server] = Some(address.parse().unwrap());
@@ -159,6 +160,16 @@ pub(crate) fn binary() -> PathBuf {
     let binary = deps.ancestors().nth(2).unwrap().join("examples/crash-server");
     assert!(binary.exists(), "no {}: run `cargo build -p idem-tests --examples` first", binary.display());
     binary
+}
+
+/// What `faketime` shares with the children of a process, which has none: it leaves these files behind where it is killed.
+/// Once it runs it has no use for their names.
+fn remove_shared_memory(child: &Child) {
+    if let Some(id) = child.id() {
+        for name in ["faketime_shm_", "sem.faketime_sem_"] {
+            let _ = fs::remove_file(format!("/dev/shm/{name}{id}")); // there are none where its clock is right
+        }
+    }
 }
 
 /// The library of Debian's `faketime`, if it is installed.
