@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::{
-    Runtime,
+    Runtime, batch,
     call::Call,
     error::{Error, ErrorKind},
-    lease::{Claiming, Settled},
+    lease::{Claiming, Lease, Settled},
     outcome::Body,
     owner::{Ended, Owner},
     recovery::TRIES,
@@ -124,7 +125,8 @@ async fn behind(runtime: &Runtime, call: &Call) -> Result<Behind, Error> {
     })
 }
 
-enum Admission {
+/// Whose the record is, as a call is told.
+pub(crate) enum Admission {
     Own(Owner),
     Found(Found),
 }
@@ -132,6 +134,9 @@ enum Admission {
 async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
     transaction::refuse_nested(runtime)?;
     let _counted = runtime.bodies().token(); // before the look at `draining`: shutdown waits for whoever passes it
+    if let Some(admission) = batch::admit(runtime, call) {
+        return admission;
+    }
     if let Some(found) = runtime.cache().look(call) {
         return Ok(Admission::Found(found));
     }
@@ -156,15 +161,22 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
             Err(found) => Admission::Found(found),
         });
     }
-    match Claiming::new(runtime, call).send().await {
-        Ok(Ok(lease)) if lease.runtime().leases().are_given_up() => {
+    let claimed = claim_all(runtime, vec![call]).await?.pop();
+    claimed.unwrap_or_else(|| Err(Error::new(ErrorKind::Store)))
+}
+
+/// Claims in one statement what is to be run under leases; see [`Claiming::new`].
+pub(crate) async fn claim_all(runtime: Runtime, calls: Vec<Call>) -> Result<Vec<Result<Admission, Error>>, Error> {
+    let claimed = Claiming::new(runtime, calls).send().await.map_err(Error::from_store)?;
+    let admit = async |claimed: Result<Lease, Found>| match claimed {
+        Ok(lease) if lease.runtime().leases().are_given_up() => {
             lease.finish(Outcome::Released(Reason::Shutdown), Body::Ended).await; // here: nobody writes down what is dropped now
             Err(Error::new(ErrorKind::Draining))
         }
-        Ok(Ok(lease)) => Ok(Admission::Own(Owner::Leased(Box::new(lease)))),
-        Ok(Err(found)) => Ok(Admission::Found(found)),
-        Err(error) => Err(Error::from_store(error)),
-    }
+        Ok(lease) => Ok(Admission::Own(Owner::Leased(Box::new(lease)))),
+        Err(found) => Ok(Admission::Found(found)),
+    };
+    Ok(join_all(claimed.into_iter().map(admit)).await)
 }
 
 /// What stands in a call's way, in the store or in this process. What runs here in a transaction comes last: its session may

@@ -90,6 +90,8 @@ pub enum ErrorKind {
     ReplayForbidden,
     /// A provider's id that cannot be recorded.
     InvalidLink,
+    /// [`claim_many`](crate::Runtime::claim_many) was asked for an operation that cannot be claimed ahead, or for too much.
+    InvalidBatch,
     /// `resolve` came too early, too late, or for a record that is not in doubt.
     Conflict,
     /// The body's transaction could not be opened or committed, for a fault of the program: see the error's text.
@@ -166,6 +168,7 @@ impl fmt::Display for Error {
             ErrorKind::Unreadable => "the request body could not be read",
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
             ErrorKind::InvalidLink => "a provider's id cannot be recorded",
+            ErrorKind::InvalidBatch => "the batch cannot be claimed",
             ErrorKind::Conflict => "the record is not in the state that was seen, or may not be settled yet",
             ErrorKind::Transaction => "the operation's transaction failed",
             ErrorKind::Step => "a step of the operation failed",

@@ -194,7 +194,8 @@ where
     refuse(error)
 }
 
-fn prepare(
+/// The call that a key makes.
+pub(crate) fn prepare(
     operation: &'static Operation,
     runtime: &Runtime,
     scope: &Scope,

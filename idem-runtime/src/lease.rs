@@ -15,17 +15,18 @@ use crate::{
     execution::Execution,
     key::RecordId,
     observe::{Ending, Running},
-    operation::Operation,
     outcome::{Body, Run, allowed},
     state::Reason,
     steps::Journal,
-    store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Owned, Replay, StoreError},
+    store::{Attempt, Finish, Finished, Outcome, Owned, Replay, StoreError},
 };
 
+mod claiming;
 mod left;
 mod registry;
 mod ticker;
 
+pub(crate) use claiming::Claiming;
 use left::Left;
 pub(crate) use registry::Leases;
 pub(crate) use ticker::{GivenUp, Ticker};
@@ -35,11 +36,6 @@ const GIVE_BACK: Duration = Duration::from_secs(10 * 60);
 
 /// How long to wait before the store is asked again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-
-/// A claim on its way. Dropped, it is given back, should the store have granted it.
-pub(crate) struct Claiming {
-    guard: Guard,
-}
 
 /// A granted claim, until its outcome is stored.
 ///
@@ -110,61 +106,6 @@ pub(crate) enum Settled {
     Unrecorded,
 }
 
-impl Claiming {
-    /// A claim that is about to be sent. The clock runs from here.
-    pub(crate) fn new(runtime: Runtime, call: Call) -> Self {
-        let began = Instant::now();
-        let held = Held {
-            record: call.record,
-            attempt: Attempt::random(),
-            began,
-            cancelled: CancellationToken::new(),
-            reruns: call.operation.reruns(),
-            journal: call.operation.steps.then(Arc::default),
-            progress: Mutex::new(Progress { stage: Stage::Claiming, continues: false, running: None, renewed: began }),
-        };
-        let alive = runtime.bodies().token();
-        Self { guard: Guard { runtime, call, held: Arc::new(held), _alive: alive } }
-    }
-
-    /// Sends the claim; once more, with the same attempt, if the reply is lost.
-    pub(crate) async fn send(self) -> Result<Result<Lease, Found>, StoreError> {
-        let claimed = self.guard.claim().await;
-        let Guard { runtime, call, held, .. } = &self.guard;
-        call.watch.claim_took(held.began.elapsed());
-        match claimed? {
-            Claimed::Owner(owned) => {
-                {
-                    let mut progress = held.progress();
-                    (progress.stage, progress.continues) = (Stage::Owned, owned.continues());
-                }
-                runtime.leases().hold(Arc::clone(held));
-                Ok(Ok(Lease { guard: self.guard, owned }))
-            }
-            Claimed::Found(found) => {
-                held.progress().stage = Stage::Over; // nothing to give back
-                Ok(Err(found.aged(held.began.elapsed())))
-            }
-        }
-    }
-}
-
-impl Guard {
-    async fn claim(&self) -> Result<Claimed, StoreError> {
-        let Self { runtime, call, held, .. } = self;
-        let claim = runtime.claim(call, held.attempt);
-        match runtime.ask_one(runtime.store().claim(std::slice::from_ref(&claim))).await {
-            Ok(claimed) => Ok(claimed),
-            Err(error) => {
-                warn(call, &error, "claim failed, sending it again");
-                tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted
-                let again = runtime.ask_one(runtime.store().claim(&[claim])).await;
-                again.inspect_err(|error| warn(call, error, "claim failed; the request is refused and nothing runs"))
-            }
-        }
-    }
-}
-
 impl Lease {
     /// Reads what earlier runs have recorded, where there are any: a body must not begin without.
     ///
@@ -210,6 +151,12 @@ impl Lease {
 
     pub(crate) fn cancelled(&self) -> &CancellationToken {
         &self.guard.held.cancelled
+    }
+
+    /// Claimed ahead of its call, which is here now.
+    pub(crate) fn of(mut self, call: Call) -> Self {
+        self.guard.call = call;
+        self
     }
 
     /// Stores the outcome, and tries again until the lease ends: inside it nobody else can own the record.
@@ -315,6 +262,18 @@ impl Drop for Guard {
 }
 
 impl Held {
+    fn new(call: &Call, began: Instant) -> Self {
+        Self {
+            record: call.record,
+            attempt: Attempt::random(),
+            began,
+            cancelled: CancellationToken::new(),
+            reruns: call.operation.reruns(),
+            journal: call.operation.steps.then(Arc::default),
+            progress: Mutex::new(Progress { stage: Stage::Claiming, continues: false, running: None, renewed: began }),
+        }
+    }
+
     /// What the record is told of its end.
     fn finish(&self, outcome: Outcome, body: Body) -> Finish {
         let (reruns, continues) = (self.reruns, self.progress().continues);
@@ -325,32 +284,5 @@ impl Held {
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Runtime {
-    /// For how long after its first claim an operation may be run again. Steps have a window each for their providers, so the
-    /// operation may go on for as long as late retries would be refused.
-    fn rerun(&self, operation: &Operation) -> Duration {
-        match operation {
-            Operation { steps: true, .. } => self.rules(operation).guard,
-            operation if operation.reruns() => self.config().provider_window,
-            _ => Duration::ZERO,
-        }
-    }
-
-    pub(crate) fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
-        let rules = self.rules(call.operation);
-        Claim {
-            record: call.record,
-            scope: Arc::clone(&call.scope),
-            op: call.operation.op,
-            attempt,
-            fingerprint: call.fingerprint,
-            lease: self.leases().length,
-            ttl: rules.ttl,
-            guard: rules.guard,
-            rerun: self.rerun(call.operation),
-        }
     }
 }

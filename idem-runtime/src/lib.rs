@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "axum"), allow(dead_code, reason = "some of what all share is used by handlers only"))]
 
+mod batch;
 mod cache;
 mod call;
 #[cfg(any(test, feature = "conformance"))]
@@ -47,6 +48,7 @@ mod wait;
 #[doc = include_str!("docs/idempotent.md")]
 pub use idem_macros::idempotent;
 
+pub use batch::Batch;
 pub use error::{Error, ErrorKind};
 pub use execution::Execution;
 pub use fingerprint::Fingerprint;

@@ -80,6 +80,9 @@
 //! ## idempotency-link-invalid
 //! 500, `operator`. The operation ran, but a provider's id for it cannot be recorded; as outcome-unknown.
 //!
+//! ## idempotency-batch-invalid
+//! 500, `never`. Only for a program's own consumers of messages: `claim_many` was asked for what it cannot claim.
+//!
 //! ## idempotency-conflict
 //! 409, `never`. Only for operators: a record was not in the state in which it was seen.
 //!

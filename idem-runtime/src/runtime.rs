@@ -1,5 +1,6 @@
 //! [`Runtime`]: one per process and store, in every handler's state.
 
+mod ask;
 mod builder;
 mod find;
 
@@ -23,7 +24,7 @@ use crate::{
     purge::Purger,
     recovery::{Recoveries, Rooms},
     state::{Reason, State},
-    store::{Audit, Fence, Record, Resolution, Resolve, Store, StoreError, StoreErrorKind},
+    store::{Audit, Fence, Record, Resolution, Resolve, Store},
     sweep::Sweeper,
     transaction::Transactions,
     wait::{Limits, Waiters},
@@ -244,23 +245,6 @@ impl Runtime {
 
     pub(crate) fn rules(&self, operation: &Operation) -> Rules {
         self.config().rules(operation)
-    }
-
-    /// A store's answer, within `store_timeout`.
-    pub(crate) async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        match timeout(self.config().store_timeout, verb).await {
-            Ok(answer) => answer,
-            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
-        }
-    }
-
-    /// As [`ask`](Self::ask), for a slice of one.
-    pub(crate) async fn ask_one<T>(
-        &self,
-        verb: impl Future<Output = Result<Vec<T>, StoreError>>,
-    ) -> Result<T, StoreError> {
-        let mut answers = self.ask(verb).await?;
-        answers.pop().ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt, "the store answered nothing"))
     }
 
     /// Runs to its end even if the caller leaves. `None` if it panicked.

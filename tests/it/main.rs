@@ -4,6 +4,7 @@
 mod accepted;
 mod access;
 mod basic;
+mod batches;
 mod builder;
 mod cache;
 mod costs;

@@ -276,7 +276,7 @@ async fn it_says_what_the_annotation_and_the_builder_say() {
     assert!(order["responses"]["409"]["description"].as_str().unwrap().contains("`idempotency-key-reused`"));
     assert_eq!(order["parameters"][1]["name"], "X-Key");
     let types = &document["components"]["schemas"]["IdempotencyProblem"]["properties"]["type"]["examples"];
-    assert_eq!(types[0], "https://shop.example/errors#idempotency-body-panicked");
+    assert_eq!(types[0], "https://shop.example/errors#idempotency-batch-invalid");
 
     let v1 = &document["paths"]["/v1/profile"]["put"];
     assert_eq!((&v1["parameters"][0]["name"], &v1["parameters"][0]["required"]), (&json!("Request-Id"), &json!(false)));

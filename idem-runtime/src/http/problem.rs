@@ -97,6 +97,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
         ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
         ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
+        ErrorKind::InvalidBatch       => ("idempotency-batch-invalid", 500, "The batch cannot be claimed", None, "never", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
         ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "operator", false),
         ErrorKind::Step               => ("idempotency-step-failed", 500, "A step of the operation failed", None, "operator", false),
@@ -108,7 +109,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
 
 /// Every row's kind. That none is missing is what the tests of the documents that list them show.
 #[cfg(any(test, feature = "utoipa"))]
-pub(super) const ALL: [ErrorKind; 22] = [
+pub(super) const ALL: [ErrorKind; 23] = [
     ErrorKind::MissingKey,
     ErrorKind::InvalidKey,
     ErrorKind::TooLarge,
@@ -126,6 +127,7 @@ pub(super) const ALL: [ErrorKind; 22] = [
     ErrorKind::TimedOut,
     ErrorKind::Panicked,
     ErrorKind::InvalidLink,
+    ErrorKind::InvalidBatch,
     ErrorKind::Conflict,
     ErrorKind::Transaction,
     ErrorKind::Step,
@@ -257,9 +259,11 @@ fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -> String {
         ErrorKind::Transaction if error.about().body_ran => {
             "Part of it may be kept, and would be written again by a retry. This is a fault of the service."
         }
-        ErrorKind::Transaction | ErrorKind::Step | ErrorKind::NotServed | ErrorKind::Store => {
-            "This is a fault of the service."
-        }
+        ErrorKind::InvalidBatch
+        | ErrorKind::Transaction
+        | ErrorKind::Step
+        | ErrorKind::NotServed
+        | ErrorKind::Store => "This is a fault of the service.",
     };
     match error.about().detail {
         Some(detail) => format!("{advice} ({detail})"),

@@ -161,10 +161,12 @@ impl Ending {
             ErrorKind::Transaction => Self::TransactionFailed,
             ErrorKind::Step => Self::Resumable,
             ErrorKind::Store => Self::StoreUnreadable,
-            // A body's, an operator's, and those of who fetches a result: no refusals of a call.
-            ErrorKind::InvalidLink | ErrorKind::Conflict | ErrorKind::Released | ErrorKind::UnknownOperation => {
-                Self::Held
-            }
+            // A body's, a consumer's, an operator's, and those of who fetches a result: no refusals of a call.
+            ErrorKind::InvalidLink
+            | ErrorKind::InvalidBatch
+            | ErrorKind::Conflict
+            | ErrorKind::Released
+            | ErrorKind::UnknownOperation => Self::Held,
         }
     }
 

@@ -122,7 +122,8 @@ impl<'a> Description<'a> {
             ErrorKind::TimedOut => self.info.timeout.is_some(),
             ErrorKind::ReplayForbidden => self.config.authorize_replay.is_some(),
             // Of operators, of a fault of the program, of what is not listed, and of who fetches a result.
-            ErrorKind::Conflict
+            ErrorKind::InvalidBatch
+            | ErrorKind::Conflict
             | ErrorKind::NotServed
             | ErrorKind::Transaction
             | ErrorKind::Step
