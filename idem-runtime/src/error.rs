@@ -26,6 +26,8 @@ pub(crate) struct About {
     pub(crate) under_way: bool,
     /// A recovery hook was asked about the doubt for the last time: it does not settle itself any more.
     pub(crate) given_up: bool,
+    /// The operation has a hook that is asked about its doubts. (Handlers' problems ask the configuration.)
+    pub(crate) recovers: bool,
     /// The body had run when this error came up, so a new key could do it twice.
     pub(crate) body_ran: bool,
     /// What the program's own log is told, and clients are not.

@@ -191,7 +191,15 @@ where
         Answer::Refused(error) => error,
     };
     call.watch.end(Ending::of_refusal(error.kind()));
-    refuse(error)
+    refuse(of_a_function(runtime, error))
+}
+
+/// A doubt that a hook is asked about may settle itself: nobody else tells a function's caller.
+fn of_a_function(runtime: &Runtime, error: Error) -> Error {
+    error.with(|about| {
+        let recovers = about.op.is_some_and(|op| runtime.config().recovers(op));
+        about.recovers = recovers && !about.given_up;
+    })
 }
 
 /// The call that a key makes.
@@ -260,7 +268,7 @@ where
         }
         Err(cut_off) => {
             let (ended, error) = owner.cut_off(cut_off);
-            (ended, (recorder.refuse)(error))
+            (ended, (recorder.refuse)(of_a_function(owner.runtime(), error)))
         }
     }
 }

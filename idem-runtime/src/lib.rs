@@ -20,6 +20,7 @@ mod function;
 mod http;
 #[doc = include_str!("docs/in_doubt.md")]
 pub mod in_doubt {}
+pub mod jobs;
 mod key;
 mod lease;
 #[doc = include_str!("docs/modes.md")]

@@ -18,6 +18,7 @@ mod foreign;
 mod functions;
 mod grafana;
 mod interruptions;
+mod jobs;
 mod keys;
 mod listing;
 mod observing;
