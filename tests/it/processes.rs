@@ -5,6 +5,7 @@ mod crashes;
 mod freezes;
 mod frozen_orders;
 mod hang_ups;
+mod jobs;
 mod metrics;
 mod on_postgres;
 mod operator;

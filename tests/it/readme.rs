@@ -2,7 +2,7 @@
 //!
 //! A session is what a terminal would show: lines that begin with `$ ` are commands (a line after one that ends in `\`
 //! belongs to it), the lines below are their output. All sessions run in one bash, in an empty folder, with a fresh
-//! `payments` in the place of `127.0.0.1:3000`.
+//! `payments` in the place of `127.0.0.1:3000`, and the `jobs` that this test was built with in that of `target/debug/jobs`.
 //!
 //! In an output, `…` and `<words>` stand for any text within a line, a line `…` for any number of lines, an id
 //! (`ch_…`, `po_…`, `or_…`, `do_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
@@ -18,10 +18,11 @@ use self::{
     matching::Output,
     session::{Step, sessions},
 };
-use crate::support::process::Disk;
+use crate::support::process::{Disk, binary};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const LISTENS: &str = "127.0.0.1:3000";
+const JOBS: &str = "target/debug/jobs";
 /// Between the outputs of two commands.
 const MARK: &str = "== end of command ==";
 
@@ -54,9 +55,10 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
 async fn run(steps: &[Step], disk: &Disk, addr: &str) -> Vec<String> {
     let folder = disk.file("session");
     std::fs::create_dir(&folder).unwrap();
-    let mut script = "exec 2>&1\n".to_owned();
+    let (mut script, jobs) = ("exec 2>&1\n".to_owned(), binary("jobs").display().to_string());
     for step in steps {
-        script += &format!("{}\nprintf '\\n{MARK}\\n'\n", step.command.replace(LISTENS, addr));
+        let command = step.command.replace(LISTENS, addr).replace(JOBS, &jobs);
+        script += &format!("{command}\nprintf '\\n{MARK}\\n'\n");
     }
     let bash = Command::new("bash")
         .args(["--noprofile", "--norc", "-c", &script])
@@ -67,7 +69,7 @@ async fn run(steps: &[Step], disk: &Disk, addr: &str) -> Vec<String> {
         .kill_on_drop(true)
         .output();
     let output =
-        tokio::time::timeout(std::time::Duration::from_secs(60), bash).await.expect("a session hangs").unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(120), bash).await.expect("a session hangs").unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let parts: Vec<String> = printed.split(&format!("\n{MARK}\n")).map(str::to_owned).collect();
     assert_eq!(parts.len(), steps.len() + 1, "not every command was run:\n{printed}");

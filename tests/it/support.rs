@@ -11,6 +11,7 @@ pub(crate) mod raw;
 #[path = "../../idem-runtime/src/store/postgres/tests/server.rs"]
 #[allow(dead_code, reason = "the store's own tests need more of it, and less")]
 pub(crate) mod server;
+pub(crate) mod worker;
 
 use std::{
     net::SocketAddr,

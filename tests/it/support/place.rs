@@ -69,7 +69,11 @@ impl Place {
 
     /// For programs, which choose the schema themselves. On a server, a database of its own.
     pub(crate) async fn for_programs() -> Self {
-        let backend = Backend::of_this_run();
+        Self::for_programs_on(Backend::of_this_run()).await
+    }
+
+    /// As [`for_programs`](Self::for_programs), for a test that chooses.
+    pub(crate) async fn for_programs_on(backend: Backend) -> Self {
         if backend == Backend::Sqlite {
             return Self::sqlite();
         }

@@ -163,7 +163,7 @@ impl Deref for Disk {
 
 impl Payments {
     async fn start(disk: &Disk, lease: Duration) -> Self {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(binary("payments"));
         if disk.backend() == Backend::PgBouncer {
             command.env("DATABASE_POOLER", "transaction");
         }
@@ -197,7 +197,7 @@ impl Payments {
 
     /// What it says when it refuses to start over this.
     pub(crate) async fn refuses(url: &str, set: &[(&str, &str)]) -> String {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(binary("payments"));
         command.env("ADDR", "127.0.0.1:0").env("DATABASE_URL", url).envs(set.iter().copied()).kill_on_drop(true);
         let output = timeout(Duration::from_secs(20), command.output()).await.expect("it runs").unwrap();
         assert!(!output.status.success());
@@ -289,9 +289,9 @@ fn keep(stream: impl AsyncRead + Unpin + Send + 'static, log: &Log) {
 }
 
 /// Where cargo puts it: beside the folder of this test's own binary.
-fn binary() -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let deps = env::current_exe().unwrap();
-    let binary = deps.ancestors().nth(2).unwrap().join("payments");
+    let binary = deps.ancestors().nth(2).unwrap().join(name);
     assert!(binary.exists(), "no {}: run `tests/run`, or `cargo build -p idem-examples` first", binary.display());
     binary
 }
