@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "see above")]
 
 pub mod claims;
+pub mod committed;
 pub mod finishes;
 pub mod listings;
 pub mod operators;
@@ -50,7 +51,8 @@ pub trait Clock: Send + Sync {
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
 /// runtime. `store_conformance!(steps new_store_with_clock)` adds those in [`recorded`](crate::conformance::recorded), for a
 /// store that keeps the steps of runs. `store_conformance!(bodies new_store_with_body)` adds those in
-/// [`transactions`](crate::conformance::transactions), for a store that has them; its constructor gives
+/// [`transactions`](crate::conformance::transactions) and [`committed`](crate::conformance::committed), for a store that has
+/// them, and in them the steps of runs; its constructor gives
 /// `(guard, store, body)`, the last a [`Body`](crate::conformance::transactions::Body).
 ///
 /// The crate that calls it needs `tokio` with the features `macros` and `rt-multi-thread`: the
@@ -231,6 +233,17 @@ macro_rules! __store_cases {
             a_commit_by_another_attempt_keeps_nothing
             a_session_that_is_gone_has_committed_nothing
             without_a_claim_the_rows_alone_are_kept_or_undone
+        }
+        $each! { bodies $with, committed:
+            a_step_and_its_rows_are_one_commit
+            a_step_that_is_dropped_leaves_nothing
+            a_step_is_begun_by_its_owner_only
+            a_step_that_was_started_is_committed
+            a_takeover_undoes_an_open_step
+            a_commit_of_another_step_keeps_nothing
+            a_commit_of_the_bodys_own_is_refused_in_a_step
+            a_rollback_of_the_bodys_own_loses_the_step
+            a_step_of_a_session_that_is_gone_is_not_committed
         }
     };
 }

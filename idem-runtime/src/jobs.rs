@@ -60,6 +60,7 @@ impl Error {
             | ErrorKind::InvalidBatch
             | ErrorKind::Conflict
             | ErrorKind::Transaction
+            | ErrorKind::Step
             | ErrorKind::NotServed
             | ErrorKind::Store => Redelivery::Park,
         }
@@ -107,6 +108,7 @@ mod tests {
             ErrorKind::UnknownOperation,
             ErrorKind::TooLarge,
             ErrorKind::Unreadable,
+            ErrorKind::Step,
             ErrorKind::ReplayForbidden,
             ErrorKind::InvalidBatch,
             ErrorKind::Conflict,

@@ -154,7 +154,7 @@ pub trait Store: Send + Sync + 'static {
     async fn due(&self) -> Result<Due, StoreError>;
 
     /// Removes at most [`limit`](Purge::limit) records that are `Done`, `Rejected` or `Released` and whose `guard_until` has passed more
-    /// than a minute ago, each with its answer and its links, and notes the time for [`due`](Self::due). What an operator
+    /// than a minute ago, each with its answer, its links and its steps of every epoch, and notes the time for [`due`](Self::due). What an operator
     /// decided stays written down. No other state is ever touched, however old; also not one of a newer version.
     ///
     /// Removes and notes nothing where the last purge is longer ago than [`within`](Purge::within): the note must be

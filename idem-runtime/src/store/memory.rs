@@ -3,7 +3,7 @@
 mod list;
 mod purge;
 mod recover;
-mod step;
+pub(super) mod step;
 
 use std::{
     collections::{BTreeMap, HashMap},

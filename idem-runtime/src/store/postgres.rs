@@ -9,6 +9,7 @@ mod record;
 mod recover;
 mod schema;
 mod sql;
+mod step;
 mod survey;
 mod transaction;
 mod verbs;
@@ -28,9 +29,9 @@ use self::{
     verbs::Verbs,
 };
 use super::{
-    Begin, Begun, Claim, Claimed, Commit, Committed, Due, Filter, Finish, Finished, Found, Link, OpenTransaction, Page,
-    Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Store, StoreError, Strip,
-    Stripped, Survey, Transactions,
+    Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
+    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve,
+    StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
 };
 use crate::key::RecordId;
 
@@ -45,7 +46,7 @@ use crate::key::RecordId;
 /// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
-/// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`. All else goes
+/// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`, and of steps. All else goes
 /// over its own, so that bodies never keep a completion waiting, however many run. What you do to that pool's sessions, such
 /// as making them read-only, is looked at by [`check_transactions`](Store::check_transactions).
 ///
@@ -238,6 +239,30 @@ impl Store for PostgresStore {
 
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         transaction::commit(self.verbs(), transaction, commit.clone()).await
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
+    }
+
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        if starts.is_empty() { Ok(Vec::new()) } else { self.verbs().start_steps(starts).await }
+    }
+
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        if ends.is_empty() { Ok(Vec::new()) } else { self.verbs().end_steps(ends).await }
+    }
+
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        self.verbs().steps(record).await
+    }
+
+    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        transaction::begin_step(self.verbs(), self.pool.clone(), start, limit).await
+    }
+
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        transaction::commit_step(self.verbs(), transaction, end).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

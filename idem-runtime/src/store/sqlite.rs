@@ -40,7 +40,7 @@ use crate::key::RecordId;
 /// | isolation | one writer at a time over all processes (`BEGIN IMMEDIATE`); replays and refusals take no lock |
 /// | clock | SQLite's, which is the machine's wall clock, in milliseconds; never this process's own |
 /// | connections | one that writes, four that read; clones share them |
-/// | transactions | a `Tx<Sqlite>` body holds the one write lock of the file: all other claims, renewals and completions, in every process, wait for its end (up to 5 s) |
+/// | transactions | a `Tx<Sqlite>` body, and a step that is a transaction, holds the one write lock of the file: all other claims, renewals and completions, in every process, wait for its end (up to 5 s) |
 /// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
 ///
 /// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half

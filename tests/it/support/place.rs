@@ -225,7 +225,8 @@ impl Place {
             Backend::Postgres | Backend::PgBouncer => {
                 "select hashtext(string_agg(at, ' ' order by at) || (select last_value from idem_fence)) from (
                    select concat(ctid, xmin, ' ', xmax) at from idem_key
-                   union all select concat(ctid, xmin, ' ', xmax) from idem_response) as row"
+                   union all select concat(ctid, xmin, ' ', xmax) from idem_response
+                   union all select concat(ctid, xmin, ' ', xmax) from idem_step) as row"
             }
         })
         .await
@@ -240,6 +241,7 @@ impl Place {
         let dump = "select string_agg(line, ' ') from (
             select concat(k, encode(k.fp, 'escape')) line from idem_key k
             union all select concat(r, encode(r.headers, 'escape'), encode(r.body, 'escape')) from idem_response r
+            union all select concat(s, encode(s.input, 'escape'), encode(s.result, 'escape')) from idem_step s
             union all select l::text from idem_link l union all select a::text from idem_audit a) as lines";
         sqlx::query_scalar::<_, String>(dump).fetch_one(self.database().await).await.unwrap().into_bytes()
     }

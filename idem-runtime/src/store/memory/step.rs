@@ -22,7 +22,7 @@ impl Kept {
 
 impl Held {
     /// The epoch of the record while it is in flight for the attempt.
-    fn epoch_of(&self, record: RecordId, attempt: Attempt) -> Option<Fence> {
+    pub(in crate::store) fn epoch_of(&self, record: RecordId, attempt: Attempt) -> Option<Fence> {
         let row = &self.records.get(&record)?.row;
         row.held_by(attempt).then_some(row.epoch)
     }

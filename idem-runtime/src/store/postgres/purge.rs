@@ -69,6 +69,9 @@ answers as (
 links as (
   delete from {schema}.idem_link l using gone where l.kid = gone.kid
 ),
+steps as (
+  delete from {schema}.idem_step s using gone where s.kid = gone.kid
+),
 noted as (
   update {schema}.idem_meta m set purged_at = {now}
    where (select t.yes from trusted t)

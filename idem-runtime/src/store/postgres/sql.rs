@@ -1,4 +1,4 @@
-//! Every statement but those of `purge` and `survey`, in the order of the verbs. Each is one round trip and one
+//! Every statement but those of `purge`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
 //! transaction, whatever the number of records; rows are locked in the order of `kid`, so two slices never wait for each
 //! other in a circle.
 //!
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{list, purge, recover, survey};
+use super::{list, purge, recover, step, survey};
 use crate::state::Reason;
 
 /// The statements of one schema.
@@ -34,6 +34,7 @@ pub(super) struct Statements {
     pub(super) settings: Statement,
     pub(super) schema: Statement,
     pub(super) purging: purge::Statements,
+    pub(super) steps: step::Statements,
 }
 
 /// A statement's text, with `$1`, `$2`, … for its arguments.
@@ -85,6 +86,7 @@ impl Statements {
             settings: statement(SETTINGS),
             schema: statement(SCHEMA),
             purging: purge::Statements::new(schema),
+            steps: step::Statements::new(schema),
         }
     }
 }

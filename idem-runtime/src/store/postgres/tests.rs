@@ -26,6 +26,7 @@ mod prepared {
     use super::*;
     store_conformance!(fresh);
     store_conformance!(timed fresh_with_clock);
+    store_conformance!(steps fresh_with_clock);
 
     async fn fresh() -> ((), PostgresStore) {
         ((), Place::new().migrated().await)
@@ -41,6 +42,7 @@ mod simple {
     use super::*;
     store_conformance!(fresh);
     store_conformance!(timed fresh_with_clock);
+    store_conformance!(steps fresh_with_clock);
 
     async fn fresh() -> ((), PostgresStore) {
         ((), Place::new().migrated().await.with_simple_protocol())
@@ -129,7 +131,11 @@ impl Clock for Place {
             .map(|at| format!("{at} = {at} - {by}"));
         let mut raw = self.raw().await;
         let marks = ["purged_at", "noted_until", "looked_back"].map(|at| format!("{at} = {at} - {by}"));
-        let shift = format!("update idem_key set {}; update idem_meta set {}", shift.join(", "), marks.join(", "));
+        let shift = format!(
+            "update idem_key set {}; update idem_step set started_at = started_at - {by}; update idem_meta set {}",
+            shift.join(", "),
+            marks.join(", ")
+        );
         sqlx::raw_sql(AssertSqlSafe(shift)).execute(&mut raw).await.unwrap();
         raw.close().await.unwrap();
     }

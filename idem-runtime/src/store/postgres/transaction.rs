@@ -11,10 +11,12 @@ use super::{
     error::{self, failed, setup},
     schema,
     sql::Statement,
+    step,
     verbs::{self, ASKS, Verbs},
 };
 use crate::store::{
-    Begin, Begun, Claim, Claimed, Commit, Committed, Finished, Found, OpenTransaction, Owned, StoreError,
+    Begin, Begun, Claim, Claimed, Commit, Committed, EndStep, Finished, Found, OpenTransaction, Owned, StartStep,
+    Started, StepBegun, StoreError,
     open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
 };
 
@@ -28,9 +30,8 @@ const DURABLE: &str =
 
 /// What opens it. A body that is cut off leaves a statement behind, which ends when its time is over, unless the user has
 /// set a time of their own.
-fn opening(begin: &Begin) -> String {
-    let (limit, silence) = (connect::millis(begin.limit), connect::millis(begin.limit + GRACE));
-    let savepoint = if begin.savepoint && begin.claim.is_none() { SAVEPOINT } else { "" };
+fn opening(limit: Duration, savepoint: &str) -> String {
+    let (limit, silence) = (connect::millis(limit), connect::millis(limit.saturating_add(GRACE)));
     format!(
         "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
          select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; \
@@ -39,10 +40,8 @@ fn opening(begin: &Begin) -> String {
 }
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let connection = pool.acquire().await.map_err(failed)?;
-    let opening = AssertSqlSafe(opening(&begin)).into_sql_str();
-    let opened = verbs.connections.within_patience(Open::<Postgres>::begin(connection, opening));
-    let mut open = opened.await.map_err(failed)?;
+    let savepoint = if begin.savepoint && begin.claim.is_none() { SAVEPOINT } else { "" };
+    let mut open = open(verbs, &pool, opening(begin.limit, savepoint)).await?;
     let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
     let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,
@@ -55,6 +54,38 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
         plain(verbs, &mut open, SAVEPOINT).await.map_err(failed)?;
     }
     Ok(Begun::Open(owned, Box::new(open)))
+}
+
+/// As `begin`, for a step of a run that holds its record already. It waits for one by an earlier owner, which its server ends
+/// when it has been silent for long enough.
+pub(super) async fn begin_step(
+    verbs: &Verbs,
+    pool: PgPool,
+    start: &StartStep,
+    limit: Duration,
+) -> Result<StepBegun, StoreError> {
+    let mut open = open(verbs, &pool, opening(limit, "")).await?;
+    let args = step::start_args(std::slice::from_ref(start));
+    let rows = rows(verbs, &mut open, &verbs.statements.steps.begin, &args).await.map_err(failed)?;
+    match step::started(rows.first())? {
+        Started::Step(step) if step.result.is_none() => Ok(StepBegun::Open(Box::new(open))),
+        found => {
+            let _ = roll_back(verbs, open).await; // nothing was written
+            Ok(StepBegun::Found(found))
+        }
+    }
+}
+
+async fn open(verbs: &Verbs, pool: &PgPool, opening: String) -> Result<Open<Postgres>, StoreError> {
+    let connection = pool.acquire().await.map_err(failed)?;
+    let opened = Open::begin(connection, AssertSqlSafe(opening).into_sql_str());
+    verbs.connections.within_patience(opened).await.map_err(failed)
+}
+
+/// What `open` gave.
+fn opened(transaction: OpenTransaction) -> Result<Open<Postgres>, StoreError> {
+    let open = transaction.downcast::<Open<Postgres>>();
+    open.map(|open| *open).map_err(|_| setup("the transaction is another store's"))
 }
 
 /// What is wrong with the sessions of the user's pool: the program may set up each as it likes. Their isolation does not
@@ -130,14 +161,37 @@ pub(super) async fn commit(
     transaction: OpenTransaction,
     commit: Commit,
 ) -> Result<Committed, StoreError> {
-    let Ok(open) = transaction.downcast::<Open<Postgres>>() else {
-        return Err(setup("the transaction is another store's"));
-    };
-    let mut open = *open;
+    let mut open = opened(transaction)?;
     if commit.undoes_all() {
         return Ok(undo(verbs, open).await);
     }
-    let ttl_left = match settle(verbs, &mut open, &commit).await {
+    let settled = settle(verbs, &mut open, &commit).await;
+    conclude(verbs, open, settled).await
+}
+
+pub(super) async fn commit_step(
+    verbs: &Verbs,
+    transaction: OpenTransaction,
+    end: &EndStep,
+) -> Result<Committed, StoreError> {
+    let mut open = opened(transaction)?;
+    let args = step::end_args(std::slice::from_ref(end));
+    let ended = match rows(verbs, &mut open, &verbs.statements.steps.commit, &args).await {
+        Ok(rows) if !rows.is_empty() => Ok(Finished::Stored { ttl_left: Duration::ZERO }),
+        Ok(_) => Ok(Finished::Lost),
+        Err(error) if error::is_outside(&error) => Ok(Finished::Lost),
+        Err(error) => Err(failed(error)),
+    };
+    conclude(verbs, open, ended).await
+}
+
+/// COMMIT, if what goes before it was done.
+async fn conclude(
+    verbs: &Verbs,
+    open: Open<Postgres>,
+    settled: Result<Finished, StoreError>,
+) -> Result<Committed, StoreError> {
+    let ttl_left = match settled {
         Ok(Finished::Stored { ttl_left }) => ttl_left,
         Ok(Finished::Lost) => return Ok(Committed::Lost),
         Err(error) => return Ok(Committed::Undone(error)),

@@ -217,7 +217,7 @@ pub(super) fn uuid(record: RecordId) -> Uuid {
     Uuid::from_bytes(*record.as_bytes())
 }
 
-fn attempt(attempt: Attempt) -> Uuid {
+pub(super) fn attempt(attempt: Attempt) -> Uuid {
     Uuid::from_bytes(*attempt.as_bytes())
 }
 

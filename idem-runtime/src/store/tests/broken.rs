@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 
 use self::{
     faulty::{Fault, Faulty},
-    found::{FOUND_BY, purges, recoveries, reruns, transactions},
+    found::{FOUND_BY, purges, recoveries, reruns, steps, transactions},
 };
 use super::*;
 
@@ -44,6 +44,7 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     crate::__store_cases! { plain listed, cases }
     crate::__store_cases! { timed listed, cases }
+    crate::__store_cases! { steps listed, cases }
     crate::__store_cases! { bodies listed, cases }
     cases
 }
@@ -54,6 +55,7 @@ fn found_by() -> impl Iterator<Item = &'static (Fault, &'static [&'static str])>
         .chain(recoveries::FOUND_BY)
         .chain(purges::FOUND_BY)
         .chain(reruns::FOUND_BY)
+        .chain(steps::FOUND_BY)
         .chain(transactions::FOUND_BY)
 }
 

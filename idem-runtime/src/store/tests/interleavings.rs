@@ -3,13 +3,17 @@
 //! the end of its window a lost run is for claims, and then for recoveries.
 
 mod settling;
+mod steps;
 
 use std::time::Duration;
 
-pub(in crate::store) use self::settling::*;
+pub(in crate::store) use self::{settling::*, steps::*};
 use super::*;
 use crate::{
-    conformance::steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey},
+    conformance::{
+        recorded::{end_of, start_of},
+        steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey},
+    },
     state::{Reason, State},
 };
 
@@ -24,6 +28,8 @@ pub(in crate::store) enum Act {
     Purge,
     Recover,
     Resolve(Resolve),
+    StartStep(Claim),
+    EndStep(Claim),
 }
 
 /// What it said.
@@ -35,6 +41,15 @@ pub(in crate::store) enum Said {
     Purged(u32),
     Recovered(usize),
     Resolved(bool),
+    /// Or lost.
+    Started(bool),
+    Ended(StepEnded),
+}
+
+impl Said {
+    pub(in crate::store) fn started(started: &[Started]) -> Self {
+        Self::Started(matches!(started, [Started::Step(_)]))
+    }
 }
 
 impl Act {
@@ -46,6 +61,8 @@ impl Act {
             Self::Renew(claim) => Said::Renewed(store.renew(&[self.renewal(claim)], LEASE).await.unwrap()[0]),
             Self::Recover => Said::Recovered(store.recover(&Self::recovery()).await.unwrap().len()),
             Self::Purge => Said::Purged(store.purge(&Purge::at_any_time(1_000)).await.unwrap().records),
+            Self::StartStep(claim) => Said::started(&store.start_steps(&[start_of(claim, STEP)]).await.unwrap()),
+            Self::EndStep(claim) => Said::Ended(store.end_steps(&[end_of(claim, STEP, "p1")]).await.unwrap()[0]),
         }
     }
 
@@ -252,36 +269,6 @@ pub(in crate::store) async fn purge_then_finish(stage: &dyn Stage) {
     }
 }
 
-/// The owner comes while its record is being taken: one of the two has it.
-pub(in crate::store) async fn recover_then_finish(stage: &dyn Stage) {
-    for (commit, key) in ENDS {
-        let owner = lost(stage, key).await;
-        match (commit, meet(stage, Act::Recover, Act::Finish(owner), commit).await.1) {
-            (true, Said::Finished(Finished::Lost)) | (false, Said::Finished(Finished::Stored { .. })) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-pub(in crate::store) async fn finish_then_recover(stage: &dyn Stage) {
-    for (commit, key) in ENDS {
-        let owner = lost(stage, key).await;
-        let (meanwhile, after) = meet(stage, Act::Finish(owner), Act::Recover, commit).await;
-        found!(meanwhile, None | Some(Said::Recovered(0)));
-        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
-    }
-}
-
-/// Two processes look at the same time: the second one goes by what the first one takes.
-pub(in crate::store) async fn recover_then_recover(stage: &dyn Stage) {
-    for (commit, key) in ENDS {
-        lost(stage, key).await;
-        let (meanwhile, after) = meet(stage, Act::Recover, Act::Recover, commit).await;
-        found!(meanwhile, None | Some(Said::Recovered(0)));
-        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
-    }
-}
-
 /// A test per pair, on a stage that `$open` makes.
 macro_rules! interleavings {
     ($open:path: $($test:ident $pair:ident)*) => {$(
@@ -323,6 +310,14 @@ macro_rules! interleavings {
             scenario_102_recover_then_resolve recover_then_resolve
             scenario_102_resolve_then_resolve resolve_then_resolve
             scenario_102_resolve_then_purge resolve_then_purge
+            scenario_85_claim_then_start_step claim_then_start_step
+            scenario_102_start_step_then_claim start_step_then_claim
+            scenario_85_claim_then_end_step claim_then_end_step
+            scenario_102_end_step_then_claim end_step_then_claim
+            scenario_102_recover_then_end_step recover_then_end_step
+            scenario_102_end_step_then_recover end_step_then_recover
+            scenario_102_finish_then_end_step finish_then_end_step
+            scenario_102_end_step_then_renew end_step_then_renew
         }
     };
 }

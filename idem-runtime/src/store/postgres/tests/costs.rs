@@ -12,7 +12,10 @@ use tokio::{
 
 use super::{server::Server, *};
 use crate::{
-    conformance::steps::{LEASE, claim, finish, found, own, payload, reply, retry, run},
+    conformance::{
+        recorded::{end_of, start_of},
+        steps::{LEASE, claim, finish, found, own, payload, reply, retry, run},
+    },
     state::Reason,
     store::{Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Store},
 };
@@ -98,6 +101,8 @@ async fn every_verb_is_one_statement_and_one_round_trip() {
             let renewals: Vec<Renewal> =
                 claims.iter().map(|claim| Renewal { record: claim.record, attempt: claim.attempt }).collect();
             let peeks: Vec<_> = claims.iter().map(Claim::peek).collect();
+            let starts: Vec<_> = claims.iter().map(|claim| start_of(claim, "pay")).collect();
+            let ends: Vec<_> = claims.iter().map(|claim| end_of(claim, "pay", "x")).collect();
             let mut counts = Vec::new();
             macro_rules! count {
                 ($verb:expr) => {
@@ -111,13 +116,16 @@ async fn every_verb_is_one_statement_and_one_round_trip() {
             count!(store.claim(&claims));
             count!(store.peek(&peeks));
             count!(store.renew(&renewals, LEASE));
+            count!(store.start_steps(&starts));
+            count!(store.end_steps(&ends));
+            count!(store.steps(claims[0].record));
             count!(store.finish(&finishes));
             count!(store.claim(&claims));
             count!(store.find(claims[0].record));
             if warm {
                 // One "ready" answers the verb, one the driver's own ping when it takes the connection back, after the
                 // verb has returned.
-                assert_eq!(counts, [(commands, 2); 7], "(commands, ready)");
+                assert_eq!(counts, [(commands, 2); 10], "(commands, ready)");
             }
         }
     }
@@ -142,6 +150,11 @@ async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tabl
     for round in 0..25 {
         let claims: Vec<Claim> = (0..40).map(|n| claim(&format!("{round}-{n}"))).collect();
         store.claim(&claims).await.unwrap();
+        let starts: Vec<_> = claims.iter().map(|claim| start_of(claim, "pay")).collect();
+        store.start_steps(&starts).await.unwrap();
+        let ends: Vec<_> = claims.iter().map(|claim| end_of(claim, "pay", "x")).collect();
+        store.end_steps(&ends).await.unwrap();
+        store.steps(claims[0].record).await.unwrap();
         let finishes: Vec<Finish> = claims
             .iter()
             .map(|claim| Finish { record: claim.record, attempt: claim.attempt, outcome: Outcome::Done(reply("x")) })
@@ -167,10 +180,14 @@ async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tabl
         number(&mut raw, "select n_tup_hot_upd from pg_stat_user_tables where relid = 'idem_key'::regclass").await;
     assert_eq!(updates, 1_001);
     assert!(hot * 100 >= updates * 95, "{hot} of {updates}");
-    // Six by building the indexes and one by the insert above.
+    let steps =
+        "select n_tup_hot_upd from pg_stat_user_tables where relid = 'idem_step'::regclass and n_tup_upd = 1000";
+    let hot = number(&mut raw, steps).await;
+    assert!(hot >= 950, "{hot} of 1000 results");
+    // Seven by building the indexes and one by the insert above.
     const SCANS: &str = "select sum(seq_scan)::int8 from pg_stat_user_tables where schemaname = current_schema
-                            and relname in ('idem_key', 'idem_response', 'idem_link')";
-    assert_eq!(number(&mut raw, SCANS).await, 7);
+                            and relname in ('idem_key', 'idem_response', 'idem_link', 'idem_step')";
+    assert_eq!(number(&mut raw, SCANS).await, 8);
 }
 
 /// Stands between store and server, and counts.

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    conformance::steps::{GUARD, claim, own, reply, run},
+    conformance::{
+        recorded::start_of,
+        steps::{GUARD, claim, finish, own, reply, run},
+    },
+    state::Reason,
     store::{Outcome, Purge, Purged, Store, Strip, tests::purging},
 };
 
@@ -49,10 +53,44 @@ async fn scenario_65_no_open_or_unknown_state_is_purged() {
     assert_eq!(number(&mut raw, "select count(*) from idem_response").await, 4, "with their answers");
 }
 
+/// A claim that starts afresh leaves the steps of the epoch before; no read shows them any more.
+#[tokio::test]
+async fn a_purge_removes_the_steps_of_every_epoch() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    for key in ["over", "over", "live"] {
+        let owner = claim(key);
+        own(&store, &owner).await;
+        store.start_steps(&[start_of(&owner, "pay"), start_of(&owner, "mail")]).await.unwrap();
+        if key == "over" {
+            finish(&store, &owner, Outcome::Released(Reason::Status)).await;
+        }
+    }
+    assert_eq!(place.number("select count(*) from idem_step").await, 6);
+    place.pass(GUARD * 2).await;
+    assert_eq!(store.purge(&Purge::at_any_time(100)).await.unwrap().records, 1);
+    assert_eq!(place.number("select count(*) from idem_step").await, 2);
+}
+
 const FILL: &str = "
     insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
     select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', at, at, at, at
       from generate_series(1, 20000) n, lateral (select now() + (n - 2000.5) * interval '1 minute' as at) times";
+
+/// Whatever the planner knows: a table that has grown may not be scanned for a step.
+#[tokio::test]
+async fn steps_are_found_by_their_records() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    store.steps(claim("a").record).await.unwrap();
+    let pool = store.verbs().connections.pool();
+    for (statement, args) in store.verbs().statements.steps.tried() {
+        let explain = format!("explain {}", super::super::argument::rendered(statement, &args));
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+        let plan = plan.join("\n");
+        assert!(plan.contains("Index Scan using idem_step_pkey") && !plan.contains("Seq Scan"), "{plan}");
+    }
+}
 
 /// Also where the plan was made while the tables were empty.
 #[tokio::test]

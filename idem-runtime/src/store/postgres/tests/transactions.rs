@@ -5,10 +5,11 @@ use sqlx::{Postgres, postgres::PgPoolOptions};
 use super::*;
 use crate::{
     conformance::{
-        steps::{claim, reply},
+        recorded::{end_of, is, noted, start_of},
+        steps::{claim, own, reply, rerunnable},
         transactions::Body,
     },
-    store::{Begin, Begun, Commit, Committed, Finish, OpenTransaction, Outcome, Store, open::Open},
+    store::{Begin, Begun, Claim, Commit, Committed, Finish, OpenTransaction, Outcome, StepBegun, Store, open::Open},
 };
 
 mod prepared {
@@ -95,20 +96,18 @@ async fn check_looks_at_the_sessions_that_bodies_get() {
     assert_eq!(level, "read committed");
 }
 
-/// By a trigger that runs within the COMMIT: whether a crash right after it loses the row.
+/// A trigger that runs within the COMMIT: whether a crash right after it loses the row.
+const NOTE: &str = "
+    create table noted (word text);
+    create function note() returns trigger language plpgsql as
+      $$ begin execute format('insert into %I.noted values (current_setting(''synchronous_commit''))', tg_table_schema);
+         return null; end $$;
+    create constraint trigger note after insert on work deferrable initially deferred for each row execute function note()";
+
 #[tokio::test]
 async fn a_body_cannot_make_its_commit_less_durable() {
     let place = place().await;
-    place
-        .execute(
-            "create table noted (word text);
-             create function note() returns trigger language plpgsql as
-               $$ begin execute format('insert into %I.noted values (current_setting(''synchronous_commit''))', tg_table_schema);
-                  return null; end $$;
-             create constraint trigger note after insert on work deferrable initially deferred
-               for each row execute function note()",
-        )
-        .await;
+    place.execute(NOTE).await;
     let off = place.store_with(place.options.clone().options([("synchronous_commit", "off")]));
     for store in [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()] {
         for claim in [Some(claim(&format!("{:p}", &raw const store))), None] {
@@ -131,6 +130,57 @@ async fn a_body_cannot_make_its_commit_less_durable() {
     }
     assert_eq!(place.number("select count(*) from noted where word = 'on'").await, 8);
     assert_eq!(place.number("select count(*) from noted").await, 8);
+}
+
+#[tokio::test]
+async fn a_step_cannot_make_its_commit_less_durable() {
+    let place = place().await;
+    place.execute(NOTE).await;
+    let off = place.store_with(place.options.clone().options([("synchronous_commit", "off")]));
+    for store in [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()] {
+        let owner = claim(&format!("{:p}", &raw const store));
+        own(&store, &owner).await;
+        let mut transaction = open_step(&store, &owner).await;
+        send(&mut transaction, "set local synchronous_commit = off".to_owned()).await.unwrap();
+        place.write(&mut transaction).await;
+        let committed = store.commit_step(transaction, &end_of(&owner, "order", "o1")).await.unwrap();
+        assert!(matches!(committed, Committed::Stored { .. }), "{committed:?}");
+    }
+    assert_eq!(place.number("select count(*) from noted where word = 'on'").await, 4);
+    assert_eq!(place.number("select count(*) from noted").await, 4);
+}
+
+async fn open_step(store: &PostgresStore, owner: &Claim) -> OpenTransaction {
+    let begun = store.begin_step(&start_of(owner, "order"), Duration::from_secs(5)).await.unwrap();
+    let StepBegun::Open(transaction) = begun else { panic!("{begun:?}") };
+    transaction
+}
+
+/// It holds the step and not the record, so that it can be taken over; its successor runs the step when nothing of it can
+/// be committed any more.
+#[tokio::test]
+async fn scenario_85_the_open_step_of_a_zombie_is_undone_and_its_successor_waits_for_that() {
+    let place = place().await;
+    let store = place.store();
+    let zombie = Claim { lease: Duration::ZERO, ..rerunnable("a") };
+    own(&store, &zombie).await;
+    let mut transaction = open_step(&store, &zombie).await;
+    place.write(&mut transaction).await;
+    let owner = rerunnable("a");
+    assert!(own(&store, &owner).await.continues());
+    let waits = tokio::spawn({
+        let (store, owner) = (store.clone(), owner.clone());
+        async move { open_step(&store, &owner).await }
+    });
+    until_somebody_waits(&place).await;
+    assert!(!waits.is_finished());
+    let committed = store.commit_step(transaction, &end_of(&zombie, "order", "zombie")).await.unwrap();
+    assert!(matches!(committed, Committed::Lost), "{committed:?}");
+    let mut transaction = waits.await.unwrap();
+    place.write(&mut transaction).await;
+    store.commit_step(transaction, &end_of(&owner, "order", "o2")).await.unwrap();
+    assert_eq!(place.written().await, 1);
+    assert_eq!(noted(&store, "a").await, [is("order", Some("o2"))]);
 }
 
 /// Postgres counts such times in 32 bits of milliseconds.

@@ -6,12 +6,15 @@ use tokio::sync::Mutex;
 
 use super::*;
 use crate::{
-    conformance::steps::LEASE,
+    conformance::{
+        recorded::{end_of, start_of},
+        steps::LEASE,
+    },
     store::{
         Finish, Purge, Store,
         row::Millis,
-        sqlite::{purge, recover, sql, verbs},
-        tests::interleavings::{Act, Said, Stage, interleavings},
+        sqlite::{purge, recover, sql, step, verbs},
+        tests::interleavings::{Act, STEP, Said, Stage, interleavings},
     },
 };
 
@@ -69,6 +72,10 @@ impl Stage for Two {
             }
             Act::Resolve(resolve) => Said::Resolved(verbs::resolve(&mut first, resolve, now).await.unwrap()),
             Act::Recover => Said::Recovered(recover::recover(&mut first, &Act::recovery(), now).await.unwrap().len()),
+            Act::StartStep(claim) => {
+                Said::started(&step::start(&mut first, &[start_of(claim, STEP)], now).await.unwrap())
+            }
+            Act::EndStep(claim) => Said::Ended(step::end(&mut first, &[end_of(claim, STEP, "p1")]).await.unwrap()[0]),
             Act::Purge => {
                 Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000), now).await.unwrap().records)
             }

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    conformance::steps::{GUARD, claim, own, reply, run},
+    conformance::{
+        recorded::start_of,
+        steps::{GUARD, claim, finish, own, reply, run},
+    },
+    state::Reason,
     store::{Outcome, Purge, Purged, Store, purge::GRACE, tests::purging},
 };
 
@@ -47,6 +51,25 @@ async fn scenario_65_no_open_or_unknown_state_is_purged() {
     );
     assert_eq!(number(&mut raw, "select sum(state) from idem_key").await, 1 + 5 + 6 + 42);
     assert_eq!(number(&mut raw, "select count(*) from idem_response").await, 4, "with their answers");
+}
+
+/// A claim that starts afresh leaves the steps of the epoch before; no read shows them any more.
+#[tokio::test]
+async fn a_purge_removes_the_steps_of_every_epoch() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    for key in ["over", "over", "live"] {
+        let owner = claim(key);
+        own(&store, &owner).await;
+        store.start_steps(&[start_of(&owner, "pay"), start_of(&owner, "mail")]).await.unwrap();
+        if key == "over" {
+            finish(&store, &owner, Outcome::Released(Reason::Status)).await;
+        }
+    }
+    assert_eq!(place.number("select count(*) from idem_step").await, 6);
+    Shifted(place.file()).pass(GUARD * 2).await;
+    assert_eq!(store.purge(&Purge::at_any_time(100)).await.unwrap().records, 1);
+    assert_eq!(place.number("select count(*) from idem_step").await, 2);
 }
 
 /// While the write lock is held others wait, so it is never held for a scan.

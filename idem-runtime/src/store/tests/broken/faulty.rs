@@ -1,11 +1,14 @@
 //! The memory store's rows, with one fault.
 
+mod fault;
 mod list;
 mod purge;
 mod recover;
+mod step;
 pub(super) mod transaction;
 mod verbs;
 
+pub(super) use self::fault::Fault;
 use super::{
     super::super::{
         memory::Held,
@@ -14,143 +17,6 @@ use super::{
     *,
 };
 use crate::{conformance::steps::claim, fingerprint::Fingerprint, state::State};
-
-/// What is wrong with a [`Faulty`] store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    Nothing,
-    ForgetsAnswers,
-    /// In two steps, with somebody else's turn in between.
-    ChecksThenTakes,
-    ChecksThenFinishes,
-    ChecksThenRenews,
-    ChecksThenResolves,
-    WritesTheStateBeforeTheAnswer,
-    FinishesUnfenced,
-    RenewsUnfenced,
-    /// Whatever their state, once their `ttl` is over.
-    PurgesTheLive,
-    /// Runs again what has lost its lease, unasked.
-    OverwritesTheSilent,
-    OverwritesTheLive,
-    RunsDoubtsAgain,
-    ComparesNoFingerprint,
-    PeeksWithoutTheFingerprint,
-    PeeksByDigestsOnly,
-    /// Where it cannot compare the payloads.
-    ComparesNoScope,
-    KeepsTheFirstScope,
-    /// Of whatever algorithms.
-    ComparesDigestsOnly,
-    /// A claim that is sent again finds itself in flight.
-    ShutsOwnersOut,
-    CountsFencesPerRecord,
-    ClaimsByPeeking,
-    AnswersInReverse,
-    TakesBytesForText,
-    KeepsNoEmptyBody,
-    KeepsNoBodyAsEmpty,
-    MakesUpAStatus,
-    TakesNoEndTwice,
-    LetsOwnersChangeTheirAnswer,
-    EndsOnlyWhatIsInFlight,
-    /// Where it must compare the attempt.
-    ComparesTheLease,
-    /// One lost end undoes its whole slice.
-    UndoesTheSlice,
-    RenewsInWordsOnly,
-    KeepsRejectionsForTtl,
-    KeepsRejectionsBeyondTtl,
-    /// A run longer than its windows ends in a record that is free.
-    CountsWindowsFromTheClaimOnly,
-    LeavesOldAnswersLying,
-    ResolvesByAnyFence,
-    ResolvesTheLive,
-    ResolvesWithoutANewAttempt,
-    IgnoresTheQuarantine,
-    GuardsTheWindowsOnly,
-    GuardsTheQuarantineOnly,
-    TakesACutForAnEnd,
-    TakesVoidForRelease,
-    ShowsItsOwnZero,
-    SortsLinks,
-    TakesLinksForTheCurrentEpoch,
-    ListsTheSilentAsInFlight,
-    ListsAnyScope,
-    ListsTheYoung,
-    BeginsEachPageAnew,
-    /// From the first record on, instead of from the one that was last.
-    PagesByCount,
-    FindsByIdAlone,
-    FindsByLinksOfTheEpoch,
-    RecoversAnyOperation,
-    RecoversRuns,
-    RecoversAll,
-    RecoversForNoReason,
-    RecoversWithoutANewAttempt,
-    RecoversWithoutANewFence,
-    IgnoresTheGrace,
-    RecoversOpByOp,
-    TriesAtOnceAgain,
-    TriesForEver,
-    KeepsCountingTries,
-    TakesATryForALease,
-    /// In two steps, with somebody else's turn in between.
-    ChecksThenRecovers,
-    ForgetsToPutOff,
-    PutsOffByAnyFence,
-    CountsTheLive,
-    /// And not what has lost its lease.
-    CountsReportsOnly,
-    PurgesNothing,
-    PurgesByTheReplayWindow,
-    PurgesWithoutGrace,
-    PurgesRuns,
-    PurgesDoubts,
-    IgnoresTheLimit,
-    /// Says that nothing is left when its limit is reached.
-    StopsAtTheLimit,
-    LeavesOldLinksLying,
-    /// In two steps, with somebody else's turn in between.
-    ChecksThenPurges,
-    NotesNoPurge,
-    TrustsTheClock,
-    CountsTheDoubtfulAsDue,
-    RunsAgainForAnybody,
-    /// Also one that began without.
-    GivesAnyRecordAWindow,
-    BeginsAnewWhatGoesOn,
-    CountsTheWindowFromTheLastRun,
-    ReleasesInAnyRun,
-    /// What it says of itself, for the runs before it.
-    BelievesTheLastRun,
-    RecoversWhatWaits,
-    PurgesWhatWaits,
-    StripsNothing,
-    StripsWhatIsDue,
-    StripsTheRecord,
-    /// Begins anew with every slice.
-    ForgetsTheMark,
-    StripsFromTheBeginning,
-    SaysThatItHasNoTransactions,
-    ShowsWhatItBegins,
-    CommitsWhateverItIsGiven,
-    KeepsTheDroppedClaim,
-    /// A connection, with what was written on it.
-    GivesTheDroppedBack,
-    BeginsUnseen,
-    BeginsWhateverIsThere,
-    CountsTransactionsFromOne,
-    ForgetsLinksOfCommits,
-    /// Also of what is undone.
-    LinksBeforeTheOutcome,
-    KeepsRowsWithAnyAnswer,
-    LetsBodiesCommit,
-    AnswersAfterARollback,
-    CommitsUnfenced,
-    TakesSilenceForYes,
-    KeepsNothingWithoutAClaim,
-}
 
 /// See [`Fault`].
 pub(super) struct Faulty {
@@ -224,6 +90,11 @@ impl Store for Faulty {
         let mut claimed = Vec::new();
         for claim in claims {
             claimed.push(self.claim_one(claim).await);
+            if self.fault == Fault::ForgetsStepsWithTheirRun
+                && matches!(claimed.last(), Some(Claimed::Owner(owned)) if owned.continues())
+            {
+                self.locked(|held, _| held.steps.remove(&claim.record));
+            }
         }
         if self.fault == Fault::AnswersInReverse {
             claimed.reverse();
@@ -268,7 +139,8 @@ impl Store for Faulty {
     async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
         let mut renewed = Vec::new();
         for renewal in renewals {
-            renewed.push(self.renew_one(renewal, lease).await);
+            let held = self.bodies.lock().unwrap().held.contains(&renewal.record);
+            renewed.push(if held { Renewed::Busy } else { self.renew_one(renewal, lease).await });
         }
         Ok(renewed)
     }
@@ -338,6 +210,21 @@ impl Store for Faulty {
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         self.commit_one(transaction, commit).await
+    }
+    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
+        Ok(self.start_some(starts).await)
+    }
+    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
+        Ok(self.end_some(ends).await)
+    }
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        Ok(self.steps_of(record))
+    }
+    async fn begin_step(&self, start: &StartStep, _: Duration) -> Result<StepBegun, StoreError> {
+        Ok(self.begin_step_one(start))
+    }
+    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
+        self.commit_step_one(transaction, end)
     }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())

@@ -4,6 +4,7 @@ mod forgetful;
 pub(super) mod purges;
 pub(super) mod recoveries;
 pub(super) mod reruns;
+pub(super) mod steps;
 pub(super) mod transactions;
 
 use super::Fault;
@@ -195,7 +196,11 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     ),
     (
         Fault::ComparesTheLease,
-        &["a_late_owner_completes_if_nobody_took_over", "an_answer_that_comes_late_is_not_run_again_by_the_next_retry"],
+        &[
+            "a_late_owner_completes_if_nobody_took_over",
+            "an_answer_that_comes_late_is_not_run_again_by_the_next_retry",
+            "the_age_of_a_step_counts_from_its_first_start",
+        ],
     ),
     (Fault::UndoesTheSlice, &["a_lost_record_does_not_fail_its_neighbours"]),
     (

@@ -34,6 +34,36 @@ async fn old_doubts<const N: usize>(stage: &dyn Stage, keys: [&str; N]) {
     stage.pass(GUARD * 2).await;
 }
 
+/// The owner comes while its record is being taken: one of the two has it.
+pub(in crate::store) async fn recover_then_finish(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = lost(stage, key).await;
+        match (commit, meet(stage, Act::Recover, Act::Finish(owner), commit).await.1) {
+            (true, Said::Finished(Finished::Lost)) | (false, Said::Finished(Finished::Stored { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(in crate::store) async fn finish_then_recover(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let owner = lost(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Finish(owner), Act::Recover, commit).await;
+        found!(meanwhile, None | Some(Said::Recovered(0)));
+        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
+    }
+}
+
+/// Two processes look at the same time: the second one goes by what the first one takes.
+pub(in crate::store) async fn recover_then_recover(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        lost(stage, key).await;
+        let (meanwhile, after) = meet(stage, Act::Recover, Act::Recover, commit).await;
+        found!(meanwhile, None | Some(Said::Recovered(0)));
+        found!((commit, after), (true, Said::Recovered(0)) | (false, Said::Recovered(1)));
+    }
+}
+
 pub(in crate::store) async fn recover_then_renew(stage: &dyn Stage) {
     for (commit, key) in ENDS {
         let owner = lost(stage, key).await;

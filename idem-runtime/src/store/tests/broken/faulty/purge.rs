@@ -65,13 +65,15 @@ impl Faulty {
                 held.records.remove(record);
                 held.links.remove(record);
             }
-            let (noted, links) = (held.purged_at, held.links.clone());
+            let (noted, links, steps) = (held.purged_at, held.links.clone(), held.steps.clone());
             let removed = mistakes.len() as u32;
             let mut purged =
                 held.purge(&Purge::at_any_time(if ignores { u32::MAX } else { purge.limit - removed }), now);
             match self.fault {
                 Fault::NotesNoPurge => held.purged_at = noted,
                 Fault::LeavesOldLinksLying => held.links = links,
+                Fault::LeavesOldStepsLying => held.steps = steps,
+                Fault::ForgetsAllStepsWithAPurge => held.steps.clear(),
                 Fault::StopsAtTheLimit => purged.more = false,
                 _ => {}
             }

@@ -15,6 +15,8 @@ use crate::{conformance::transactions::Body, store::OpenTransaction};
 pub(in super::super) struct Bodies {
     written: u64,
     running: HashSet<RecordId>,
+    /// By a step that is open.
+    pub(super) held: HashSet<RecordId>,
     /// On a connection that was given back as it was.
     left: u64,
 }
@@ -29,11 +31,12 @@ enum Session {
     Gone,
 }
 
-struct Pending {
+pub(super) struct Pending {
     store: MemoryStore,
     fault: Fault,
     bodies: Shared,
     taken: Option<(RecordId, Kept)>,
+    pub(super) step: Option<StartStep>,
     wrote: u64,
     session: Session,
 }
@@ -41,6 +44,13 @@ struct Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         let mut bodies = self.bodies.lock().unwrap();
+        if let Some(step) = self.step.take() {
+            bodies.held.remove(&step.record);
+            if self.fault == Fault::KeepsDroppedSteps {
+                let (mut held, now) = self.store.lock();
+                held.start_step(&step, now);
+            }
+        }
         let Some((record, kept)) = self.taken.take() else { return };
         bodies.running.remove(&record);
         match self.fault {
@@ -52,8 +62,16 @@ impl Drop for Pending {
 }
 
 impl Pending {
+    pub(super) fn is_gone(&self) -> bool {
+        self.session == Session::Gone
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.session == Session::Over
+    }
+
     /// Makes what was written durable.
-    fn keep_rows(&mut self) {
+    pub(super) fn keep_rows(&mut self) {
         self.bodies.lock().unwrap().written += std::mem::take(&mut self.wrote);
     }
 }
@@ -66,7 +84,13 @@ impl Faulty {
     fn pending(&self, taken: Option<(RecordId, Kept)>) -> OpenTransaction {
         let wrote = std::mem::take(&mut self.bodies.lock().unwrap().left);
         let (store, bodies) = (self.store.clone(), self.body());
-        Box::new(Pending { store, fault: self.fault, bodies, taken, wrote, session: Session::Open })
+        Box::new(Pending { store, fault: self.fault, bodies, taken, step: None, wrote, session: Session::Open })
+    }
+
+    pub(super) fn pending_step(&self, start: StartStep) -> StepBegun {
+        let mut transaction = self.pending(None);
+        pending(&mut transaction).step = Some(start);
+        StepBegun::Open(transaction)
     }
 
     pub(super) async fn begin_one(&self, begin: &Begin) -> Begun {

@@ -38,5 +38,6 @@ pub(super) const ALL: &[&str] = &[
     "answers_are_dropped_in_slices",
     "a_record_that_is_claimed_again_survives_a_purge",
     "a_purge_after_too_long_removes_nothing",
+    "nothing_is_noted_after_the_end",
     "a_transaction_is_refused_as_a_claim_is",
 ];

@@ -5,7 +5,11 @@ use super::Fault;
 pub(in super::super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (
         Fault::SaysThatItHasNoTransactions,
-        &["a_store_has_the_transactions_that_it_says", "a_second_attempt_meanwhile_does_not_run"],
+        &[
+            "a_store_has_the_transactions_that_it_says",
+            "a_second_attempt_meanwhile_does_not_run",
+            "a_takeover_undoes_an_open_step",
+        ],
     ),
     (
         Fault::ShowsWhatItBegins,
@@ -68,12 +72,23 @@ pub(in super::super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::ForgetsLinksOfCommits, &["links_are_committed_with_the_outcome"]),
     (Fault::LinksBeforeTheOutcome, &["links_are_committed_with_the_outcome"]),
     (Fault::KeepsRowsWithAnyAnswer, &["an_answer_is_kept_without_its_rows"]),
-    (Fault::LetsBodiesCommit, &["a_commit_of_the_bodys_own_is_refused"]),
+    (
+        Fault::LetsBodiesCommit,
+        &["a_commit_of_the_bodys_own_is_refused", "a_commit_of_the_bodys_own_is_refused_in_a_step"],
+    ),
     (
         Fault::AnswersAfterARollback,
-        &["a_commit_of_the_bodys_own_is_refused", "a_rollback_of_the_bodys_own_loses_the_claim"],
+        &[
+            "a_commit_of_the_bodys_own_is_refused",
+            "a_rollback_of_the_bodys_own_loses_the_claim",
+            "a_commit_of_the_bodys_own_is_refused_in_a_step",
+            "a_rollback_of_the_bodys_own_loses_the_step",
+        ],
     ),
     (Fault::CommitsUnfenced, &["a_commit_by_another_attempt_keeps_nothing"]),
-    (Fault::TakesSilenceForYes, &["a_session_that_is_gone_has_committed_nothing"]),
+    (
+        Fault::TakesSilenceForYes,
+        &["a_session_that_is_gone_has_committed_nothing", "a_step_of_a_session_that_is_gone_is_not_committed"],
+    ),
     (Fault::KeepsNothingWithoutAClaim, &["without_a_claim_the_rows_alone_are_kept_or_undone"]),
 ];
