@@ -137,8 +137,9 @@ async fn a_step_cannot_make_its_commit_less_durable() {
     let place = place().await;
     place.execute(NOTE).await;
     let off = place.store_with(place.options.clone().options([("synchronous_commit", "off")]));
-    for store in [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()] {
-        let owner = claim(&format!("{:p}", &raw const store));
+    let stores = [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()];
+    for (n, store) in stores.into_iter().enumerate() {
+        let owner = claim(&n.to_string());
         own(&store, &owner).await;
         let mut transaction = open_step(&store, &owner).await;
         send(&mut transaction, "set local synchronous_commit = off".to_owned()).await.unwrap();
