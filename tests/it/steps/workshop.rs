@@ -44,7 +44,7 @@ pub(crate) enum Do {
     Row(String),
     /// As `Row`, and fails.
     RowFailed(String),
-    /// Executes this in a transaction, and then inserts the row.
+    /// As `Row`, and then executes this in the same transaction.
     Sql(String, String),
     /// Steps of these names, side by side.
     Join(Vec<String>),
@@ -160,10 +160,10 @@ async fn perform<Db: Books>(steps: &Steps, probe: &Probe, table: &str, what: &Do
         }
         Do::Sql(name, sql) => {
             let body = async |tx: &mut idem_runtime::Tx<Db>| {
+                row::<Db>(tx, table, name).await;
                 if let Err(error) = Db::run(tx, sql).await {
                     probe.effect(format!("refused: {error}"));
                 }
-                let _ = Db::run(tx, &format!("insert into {table} (sku) values ('{name}')")).await;
                 ok(format!("{name} written"))
             };
             steps.transaction(name, body).await
