@@ -48,11 +48,17 @@ pub(crate) fn problem(problem: Problem) -> Response {
             page(status, "This form was sent before", &format!("{told}{}", fresh_form()))
         }
         (_, "same-key") => page(status, "That takes longer than it should", SAME_FORM),
-        _ => {
+        _ if status == StatusCode::GONE => {
             let told =
                 "<p>It was sent before, and is not taken twice.</p><p>What you give by this new one comes on top.</p>";
             page(status, "This form is used up", &format!("{told}{}", fresh_form()))
         }
+        // Without a form: it could be given twice.
+        _ => page(
+            status,
+            "That did not work",
+            "<p>It is not known whether you gave. Please ask us before you give again.</p>",
+        ),
     }
 }
 
