@@ -29,7 +29,7 @@ async fn open(payments: &Payments) -> String {
         (page.status().as_u16(), &page.headers()["content-type"]),
         (200, &"text/html; charset=utf-8".parse().unwrap())
     );
-    // With `no-store` a browser's back button would show another key; without `private` a proxy could share one out.
+    // With `no-store` a browser's back button may show another key; without `private` a proxy could share one out.
     assert_eq!(page.headers()["cache-control"], "private, no-cache");
     key(&page.text().await.unwrap())
 }

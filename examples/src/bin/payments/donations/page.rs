@@ -79,7 +79,7 @@ fn fresh_form() -> String {
 }
 
 /// `private, no-cache`: no proxy gives one page's key to two people, and whoever comes again gets another key; but the
-/// browser's back button shows the page that was there, with the key that it had. With `no-store` it would fetch another.
+/// browser's back button shows the page that was there, with the key that it had. With `no-store` it may fetch another.
 fn page(status: StatusCode, title: &str, content: &str) -> Response {
     let html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><h1>{title}</h1>{content}</html>\n"
