@@ -46,10 +46,10 @@ pub struct Batch {
 struct Ahead {
     runtime: Runtime,
     /// Each is taken once.
-    told: Mutex<HashMap<RecordId, Told>>,
+    told: Mutex<HashMap<RecordId, Entry>>,
 }
 
-struct Told {
+struct Entry {
     fingerprint: Fingerprint,
     admission: Admission,
     at: Instant,
@@ -193,7 +193,7 @@ impl Ahead {
         let admissions = engine::claim_all(self.runtime.clone(), calls).await?;
         let told = asked.into_iter().zip(admissions).filter_map(|((record, fingerprint), admission)| {
             let admission = admission.ok()?; // too late: its call will be told so
-            Some((record, Told { fingerprint, admission, at }))
+            Some((record, Entry { fingerprint, admission, at }))
         });
         self.told().extend(told);
         Ok(self)
@@ -217,7 +217,7 @@ impl Ahead {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, HashMap<RecordId, Told>> {
+    fn told(&self) -> MutexGuard<'_, HashMap<RecordId, Entry>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

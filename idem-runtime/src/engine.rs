@@ -12,7 +12,7 @@ use crate::{
     Runtime, batch,
     call::Call,
     error::{Error, ErrorKind},
-    lease::{Claiming, Lease, Settled},
+    lease::{Claiming, Settled, Told},
     outcome::Body,
     owner::{Ended, Owner},
     recovery::TRIES,
@@ -168,13 +168,13 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
 /// Claims in one statement what is to be run under leases; see [`Claiming::new`].
 pub(crate) async fn claim_all(runtime: Runtime, calls: Vec<Call>) -> Result<Vec<Result<Admission, Error>>, Error> {
     let claimed = Claiming::new(runtime, calls).send().await.map_err(Error::from_store)?;
-    let admit = async |claimed: Result<Lease, Found>| match claimed {
-        Ok(lease) if lease.runtime().leases().are_given_up() => {
+    let admit = async |told| match told {
+        Told::Granted(lease) if lease.runtime().leases().are_given_up() => {
             lease.finish(Outcome::Released(Reason::Shutdown), Body::Ended).await; // here: nobody writes down what is dropped now
             Err(Error::new(ErrorKind::Draining))
         }
-        Ok(lease) => Ok(Admission::Own(Owner::Leased(Box::new(lease)))),
-        Err(found) => Ok(Admission::Found(found)),
+        Told::Granted(lease) => Ok(Admission::Own(Owner::Leased(lease))),
+        Told::Found(found) => Ok(Admission::Found(found)),
     };
     Ok(join_all(claimed.into_iter().map(admit)).await)
 }

@@ -26,7 +26,7 @@ mod left;
 mod registry;
 mod ticker;
 
-pub(crate) use claiming::Claiming;
+pub(crate) use claiming::{Claiming, Told};
 use left::Left;
 pub(crate) use registry::Leases;
 pub(crate) use ticker::{GivenUp, Ticker};

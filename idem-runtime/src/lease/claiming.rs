@@ -19,6 +19,12 @@ pub(crate) struct Claiming {
     guards: Vec<Guard>,
 }
 
+/// What the store said to a claim.
+pub(crate) enum Told {
+    Granted(Box<Lease>),
+    Found(Found),
+}
+
 impl Claiming {
     /// Claims that are about to be sent; no record twice, and in the order of the records, so that two such slices never
     /// wait for each other. The clock runs from here.
@@ -34,7 +40,7 @@ impl Claiming {
     }
 
     /// Sends the claims; once more, with the same attempts, if the reply is lost. The answers are in the order of the calls.
-    pub(crate) async fn send(self) -> Result<Vec<Result<Lease, Found>>, StoreError> {
+    pub(crate) async fn send(self) -> Result<Vec<Told>, StoreError> {
         let claimed = self.claim().await;
         let took = self.began.elapsed();
         if let Some(first) = self.guards.first() {
@@ -66,7 +72,7 @@ impl Claiming {
 
 impl Guard {
     /// The store has answered.
-    fn told(self, claimed: Claimed, took: Duration) -> Result<Lease, Found> {
+    fn told(self, claimed: Claimed, took: Duration) -> Told {
         match claimed {
             Claimed::Owner(owned) => {
                 {
@@ -74,11 +80,11 @@ impl Guard {
                     (progress.stage, progress.continues) = (Stage::Owned, owned.continues());
                 }
                 self.runtime.leases().hold(Arc::clone(&self.held));
-                Ok(Lease { guard: self, owned })
+                Told::Granted(Box::new(Lease { guard: self, owned }))
             }
             Claimed::Found(found) => {
                 self.held.progress().stage = Stage::Over; // nothing to give back
-                Err(found.aged(took))
+                Told::Found(found.aged(took))
             }
         }
     }
