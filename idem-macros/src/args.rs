@@ -32,6 +32,7 @@ pub(crate) struct Args {
     pub(crate) in_doubt: Attr<InDoubt>,
     pub(crate) timeout: Attr<Seconds>,
     pub(crate) foreign_scope: Attr<ForeignScope>,
+    pub(crate) webhook: Attr<()>,
     pub(crate) state: Attr<Type>,
     pub(crate) function: Attr<()>,
     pub(crate) runtime: Attr<Expr>,
@@ -155,6 +156,8 @@ const ARGUMENTS: &[Argument] = &[
     argument("foreign_scope", "foreign_scope = reject", |args, from| {
         args.foreign_scope.set(from.key, from.choice(&[Choice::word("reject", || ForeignScope::Reject)]))
     }),
+    // webhook
+    argument("webhook", "webhook", |args, from| args.webhook.set(from.key, from.flag())),
     // state = App
     argument("state", "state = App", |args, from| args.state.set(from.key, from.ty())),
     // function

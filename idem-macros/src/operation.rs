@@ -36,6 +36,7 @@ pub(crate) struct Facts {
     pub(crate) in_doubt: Option<InDoubt>,
     pub(crate) timeout: Option<u64>,
     pub(crate) foreign_scope: Option<ForeignScope>,
+    pub(crate) webhook: bool,
 }
 
 impl Operation {
@@ -68,6 +69,7 @@ impl Operation {
             in_doubt: args.in_doubt.into_value(),
             timeout: args.timeout.into_value().map(|timeout| timeout.seconds),
             foreign_scope: args.foreign_scope.into_value(),
+            webhook: args.webhook.get().is_some(),
         };
         let scope = match scope? {
             Scope::Global => Vec::new(),

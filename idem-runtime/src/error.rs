@@ -88,6 +88,10 @@ pub enum ErrorKind {
     TooLarge,
     /// The request's body could not be read to its end.
     Unreadable,
+    /// A webhook's signature is wrong, missing or out of date (feature `webhook`).
+    Unverified,
+    /// A webhook's event has no id, or cannot be read (feature `webhook`).
+    InvalidEvent,
     /// `authorize_replay` said no.
     ReplayForbidden,
     /// A provider's id that cannot be recorded.
@@ -168,6 +172,8 @@ impl fmt::Display for Error {
             ErrorKind::Panicked => "the operation panicked",
             ErrorKind::TooLarge => "the request body is too large",
             ErrorKind::Unreadable => "the request body could not be read",
+            ErrorKind::Unverified => "the webhook's signature does not hold",
+            ErrorKind::InvalidEvent => "the webhook's event cannot be read",
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
             ErrorKind::InvalidLink => "a provider's id cannot be recorded",
             ErrorKind::InvalidBatch => "the batch cannot be claimed",

@@ -10,6 +10,8 @@ mod payload;
 mod problem;
 mod replayable;
 mod reply;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 
 pub(crate) use self::config::{HttpConfig, NO_PLACE};
 pub use self::{

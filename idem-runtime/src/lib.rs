@@ -56,6 +56,9 @@ pub use fingerprint::Fingerprint;
 #[cfg(feature = "utoipa")]
 #[cfg_attr(docsrs, doc(cfg(feature = "utoipa")))]
 pub use http::openapi;
+#[cfg(feature = "webhook")]
+#[cfg_attr(docsrs, doc(cfg(feature = "webhook")))]
+pub use http::webhook;
 #[cfg(feature = "axum")]
 pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
 pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};

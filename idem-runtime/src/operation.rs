@@ -26,6 +26,8 @@ pub struct Operation {
     pub(crate) in_doubt: InDoubt,
     pub(crate) timeout: Option<Duration>,
     pub(crate) foreign_scope: ForeignScope,
+    /// Its calls are events that a sender delivers again until it is told that all is well.
+    pub(crate) webhook: bool,
     /// The body runs in a transaction of this database.
     pub(crate) transaction: Option<Database>,
     /// The body's effects are recorded steps.
@@ -145,6 +147,14 @@ pub enum Database {
 }
 
 impl Operation {
+    /// What a duplicate gets while the first run is under way. A sender of events has nothing to fetch a result with.
+    pub(crate) fn in_flight_or(&self, default: InFlight) -> InFlight {
+        match self.in_flight.unwrap_or(default) {
+            InFlight::Accepted if self.webhook => InFlight::Reject,
+            in_flight => in_flight,
+        }
+    }
+
     /// A run that failed or was lost is run again by the next retry.
     pub(crate) fn reruns(&self) -> bool {
         self.steps || self.in_doubt == InDoubt::RerunDeduped
@@ -173,6 +183,7 @@ impl Operation {
             in_doubt: InDoubt::Hold,
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
+            webhook: false,
             transaction: None,
             steps: false,
         }
@@ -241,6 +252,11 @@ impl Operation {
     #[must_use]
     pub const fn foreign_scope(self, foreign_scope: ForeignScope) -> Self {
         Self { foreign_scope, ..self }
+    }
+
+    #[must_use]
+    pub const fn webhook(self) -> Self {
+        Self { webhook: true, ..self }
     }
 
     #[must_use]

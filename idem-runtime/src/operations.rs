@@ -18,7 +18,8 @@
 //!   "client_errors": { "rule": "release" },
 //!   "in_doubt": { "rule": "hold" },
 //!   "provider_window_seconds": null,
-//!   "timeout_seconds": null
+//!   "timeout_seconds": null,
+//!   "webhook": false
 //! }
 //! ```
 //!
@@ -81,6 +82,8 @@ pub struct OperationInfo {
     /// The body's deadline; past it, its outcome is unknown.
     #[serde(rename = "timeout_seconds", serialize_with = "rounded_up")]
     pub timeout: Option<Duration>,
+    /// Its calls are events that a sender delivers again: no refusal of this crate is 409 or 410.
+    pub webhook: bool,
 }
 
 /// Where a key comes from.
@@ -140,11 +143,12 @@ impl OperationInfo {
             payload: operation.payload,
             ttl: rules.ttl,
             refuse_late: rules.guard,
-            in_flight: operation.in_flight.unwrap_or(config.in_flight),
+            in_flight: operation.in_flight_or(config.in_flight),
             client_errors: operation.client_errors,
             in_doubt: operation.in_doubt,
             provider_window: operation.reruns().then_some(config.provider_window),
             timeout: operation.timeout,
+            webhook: operation.webhook,
         }
     }
 }

@@ -27,6 +27,13 @@
 //! ## idempotency-request-unreadable
 //! 400, `same-key`. The body broke off or took too long. Send all of it again.
 //!
+//! ## idempotency-signature-invalid
+//! 401, `never`. Of webhooks: the signature is missing, wrong, or its time stamp is out of date. The body is compared byte for
+//! byte: a proxy that reformats it breaks the signature.
+//!
+//! ## idempotency-event-invalid
+//! 400, `never`. Of webhooks: the event has no id, or is not in the form that is expected.
+//!
 //! ## idempotency-store-unavailable
 //! 503 with `Retry-After`, `same-key`. The service cannot look the key up. This request was not run; whether an earlier
 //! one with the same key was, the retry will be told.

@@ -65,7 +65,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "foreign_scope": {"rule": "isolate"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
-            "timeout_seconds": null
+            "timeout_seconds": null,
+            "webhook": false
         },
         {
             "op": "listing.donate", "kind": "handler", "function": "donate", "scope": "tenant.0, \"form\"",
@@ -75,7 +76,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "in_flight": {"rule": "wait", "wait_seconds": 10},
             "client_errors": {"rule": "keep", "keep_seconds": 30}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
-            "timeout_seconds": 60
+            "timeout_seconds": 60,
+            "webhook": false
         },
         {
             "op": "listing.job", "kind": "function", "function": "job", "scope": "global",
@@ -84,7 +86,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "foreign_scope": {"rule": "isolate"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
-            "timeout_seconds": null
+            "timeout_seconds": null,
+            "webhook": false
         },
         {
             "op": "listing.pay", "kind": "handler", "function": "pay", "scope": "tenant",
@@ -94,7 +97,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "foreign_scope": {"rule": "reject"},
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "store"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
-            "timeout_seconds": null
+            "timeout_seconds": null,
+            "webhook": false
         }
     ]);
     assert_eq!(list, expected, "{list:#}");

@@ -31,6 +31,7 @@ fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
         args.optional.key(),
         args.key_format.key(),
         args.client_errors.key(),
+        args.webhook.key(),
         args.state.key(),
         payload,
     ];
@@ -40,7 +41,7 @@ fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     }
 }
 
-// C-04: whoever calls a plain function has no place to be sent to.
+// C-04: whoever calls a plain function has no place to be sent to; C-41: a 202 ends the deliveries of an event.
 fn check_accepted(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     if let Some(InFlight::Accepted(word)) = args.in_flight.get()
         && args.function.key().is_some()
@@ -56,6 +57,15 @@ fn check_accepted(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     {
         let message = format_args!(
             "`accepted` names a place to fetch the result, but nobody sees anything of `{}` before its `Tx` is committed\n\
+             help: write `reject` or `wait(\"10s\")`",
+            func.name(),
+        );
+        cx.error(word, message);
+    } else if let Some(InFlight::Accepted(word)) = args.in_flight.get()
+        && args.webhook.key().is_some()
+    {
+        let message = format_args!(
+            "`accepted` tells the sender of a `webhook` that its event was taken, while the run of `{}` can still fail\n\
              help: write `reject` or `wait(\"10s\")`",
             func.name(),
         );

@@ -113,9 +113,12 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
     let foreign_scope = facts
         .foreign_scope
         .map(|ForeignScope::Reject| quote_spanned!(here()=> foreign_scope(#p::ForeignScope::Reject)));
+    let webhook = facts.webhook.then(|| quote_spanned!(here()=> webhook()));
     let of_runs = [in_flight, client_errors, in_doubt, timeout];
-    let all =
-        [ttl, refuse_late, header, optional, key_format, payload].into_iter().chain(of_runs).chain([foreign_scope]);
+    let all = [ttl, refuse_late, header, optional, key_format, payload]
+        .into_iter()
+        .chain(of_runs)
+        .chain([foreign_scope, webhook]);
     all.flatten().collect()
 }
 

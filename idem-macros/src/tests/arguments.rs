@@ -10,7 +10,7 @@ fn every_setting() {
         r#"
         op = "pay.v2", scope = (tenant.id, account), ttl = "1h", refuse_late = "2h", header = "X-Key", optional,
         key_format = uuid, payload = fields("/amount", "/currency"), in_flight = wait("5s"),
-        client_errors = keep("30s"), in_doubt = rerun_deduped, timeout = "10s", foreign_scope = reject, crate = ::platform::idem,
+        client_errors = keep("30s"), in_doubt = rerun_deduped, timeout = "10s", foreign_scope = reject, webhook, crate = ::platform::idem,
         "#,
         "async fn pay(tenant: Tenant, Path((ref account, mut _n)): Path<(String, u8)>, body: String) { body() }",
         &expect![[r#"
@@ -51,7 +51,8 @@ fn every_setting() {
                         )
                         .in_doubt(::platform::idem::private::InDoubt::RerunDeduped)
                         .timeout(10u64)
-                        .foreign_scope(::platform::idem::private::ForeignScope::Reject);
+                        .foreign_scope(::platform::idem::private::ForeignScope::Reject)
+                        .webhook();
                     ::platform::idem::private::inventory::submit! {
                         ::platform::idem::private::Registered(& OPERATION)
                     }

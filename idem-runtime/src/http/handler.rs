@@ -14,7 +14,7 @@ use super::{
     config::Replaying,
     header::{HeaderFault, parse_key},
     operations,
-    payload::{Incoming, Received},
+    payload::{Incoming, Received, Unproven},
     reply::{self, STATUS},
 };
 use crate::{
@@ -108,8 +108,10 @@ pub async fn rejected(
     let looked = async move {
         let runtime = incoming.runtime.clone();
         let prepared = match incoming.content {
-            Received::Bytes(_) => prepare(operation, &incoming, &scope, key, &watch).await,
-            Received::Unread | Received::Failed => Prepared::Unprotected(Ending::Rejected),
+            Received::Bytes(_) if !is_unproven(operation, &rejection) => {
+                prepare(operation, &incoming, &scope, key, &watch).await
+            }
+            Received::Bytes(_) | Received::Unread | Received::Failed => Prepared::Unprotected(Ending::Rejected),
         };
         match prepared {
             Prepared::Unprotected(_) => {}
@@ -121,7 +123,7 @@ pub async fn rejected(
             }
         }
         watch.end(Ending::Rejected);
-        rejection
+        runtime.in_house_format(rejection)
     };
     looked.instrument(span).await
 }
@@ -129,7 +131,12 @@ pub async fn rejected(
 /// As [`rejected`], where scope or key are made of what was refused: there is nothing to look up.
 pub fn unidentified(operation: &'static Operation, incoming: &Incoming, rejection: Response) -> Response {
     incoming.runtime.observer().watch(operation.op, None).end(Ending::Rejected);
-    rejection
+    incoming.runtime.in_house_format(rejection)
+}
+
+/// Whoever sends it may know a key by hearsay: the store is not asked, and nothing is answered again.
+fn is_unproven(operation: &Operation, rejection: &Response) -> bool {
+    operation.webhook || rejection.extensions().get::<Unproven>().is_some()
 }
 
 async fn prepare(
@@ -228,6 +235,11 @@ pub(super) async fn respond(runtime: &Runtime, call: &Call, head: Option<Parts>,
             }
             None => error,
         },
+        Answer::Refused(_) if call.operation.webhook => {
+            // A result that is gone: the event was handled, and its sender need not know how.
+            call.watch.end(Ending::Replayed);
+            return reply::acknowledged();
+        }
         _ if !may_see(runtime, call, head).await => call.error(ErrorKind::ReplayForbidden),
         Answer::Refused(error) => error,
         Answer::Replay(stored) => match reply::replay(&stored) {

@@ -62,6 +62,12 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
+/// In the extensions of a rejection: the request is not known to come from whom it says, so nothing may be shown to it that a
+/// key it names stands for.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "webhook"), allow(dead_code, reason = "nothing else checks who sends"))]
+pub(super) struct Unproven;
+
 /// Extraction by way of `E`'s own marker, which is inferred where the handler is mounted. A type of its own, since
 /// axum's markers belong to its blanket implementation.
 #[derive(Debug)]

@@ -92,6 +92,8 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::Unavailable { .. } => ("idempotency-store-unavailable", 503, "The idempotency store is unavailable", None, "same-key", false),
         ErrorKind::TooLarge           => ("idempotency-request-too-large", 413, "The request body is too large", None, "never", false),
         ErrorKind::Unreadable         => ("idempotency-request-unreadable", 400, "The request body could not be read", None, "same-key", false),
+        ErrorKind::Unverified         => ("idempotency-signature-invalid", 401, "The signature does not hold", None, "never", false),
+        ErrorKind::InvalidEvent       => ("idempotency-event-invalid", 400, "The event cannot be read", None, "never", false),
         ErrorKind::TimedOut           => ("idempotency-body-timeout", 504, "The operation ran into its time limit", Some("in_doubt"), "operator", false),
         ErrorKind::Panicked           => ("idempotency-body-panicked", 500, "The operation failed", Some("in_doubt"), "operator", false),
         ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
@@ -123,6 +125,8 @@ pub(super) const ALL: [ErrorKind; 23] = [
     ErrorKind::Expired,
     ErrorKind::Released,
     ErrorKind::UnknownOperation,
+    ErrorKind::Unverified,
+    ErrorKind::InvalidEvent,
     ErrorKind::ReplayForbidden,
     ErrorKind::TimedOut,
     ErrorKind::Panicked,
@@ -144,6 +148,22 @@ pub(super) fn retry_after(kind: ErrorKind) -> Option<Duration> {
     }
 }
 
+/// The table's status, but for what the service chooses, and for a `webhook`: its sender takes a 409 as its own fault and a
+/// 410 as the end of the endpoint, so it is told to come back (C-41, C-43). Another payload stays a fault.
+pub(super) fn status(kind: ErrorKind, config: &HttpConfig, webhook: bool) -> StatusCode {
+    let status = if kind == ErrorKind::Mismatch { config.mismatch_status } else { row(kind).status };
+    match status {
+        StatusCode::CONFLICT | StatusCode::GONE if webhook && kind == ErrorKind::Mismatch => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        StatusCode::CONFLICT | StatusCode::GONE if webhook => StatusCode::SERVICE_UNAVAILABLE,
+        status => status,
+    }
+}
+
+/// When a sender of events is to deliver again what a person must settle first.
+const SETTLED_IN: Duration = Duration::from_secs(60);
+
 /// When a doubt that may settle itself is worth coming back for.
 const RECOVERS_IN: Duration = Duration::from_secs(5);
 
@@ -151,11 +171,12 @@ const RECOVERS_IN: Duration = Duration::from_secs(5);
 const NAMES_THE_RECORD: [u16; 4] = [409, 410, 500, 504];
 
 impl Problem {
-    /// `recovers`: the operation has a recovery hook, so a doubt may settle itself.
-    fn new(error: &Error, config: &HttpConfig, recovers: bool) -> Self {
+    /// `recovers`: the operation has a recovery hook, so a doubt may settle itself. `webhook`: see [`status`].
+    fn new(error: &Error, config: &HttpConfig, recovers: bool, webhook: bool) -> Self {
         let (kind, about, row) = (error.kind(), error.about(), row(error.kind()));
-        let status = if kind == ErrorKind::Mismatch { config.mismatch_status } else { row.status };
-        let operation = about.record.filter(|_| NAMES_THE_RECORD.contains(&status.as_u16())).map(|id| id.to_string());
+        let usual = status(kind, config, false).as_u16();
+        let status = status(kind, config, webhook);
+        let operation = about.record.filter(|_| NAMES_THE_RECORD.contains(&usual)).map(|id| id.to_string());
         let settles_itself = recovers && row.state == Some("in_doubt");
         let links =
             about.links.iter().map(|(provider, id)| ProviderLink { provider: provider.clone(), id: id.clone() });
@@ -178,7 +199,7 @@ impl Problem {
             links: links.collect(),
             retry_after: match kind {
                 ErrorKind::InDoubt if recovers && about.fate.is_none() => Some(RECOVERS_IN),
-                kind => retry_after(kind),
+                kind => retry_after(kind).or((status.as_u16() != usual).then_some(SETTLED_IN)),
             },
         }
     }
@@ -253,6 +274,10 @@ fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -> String {
         ErrorKind::TimedOut | ErrorKind::Panicked => "It may have taken effect and is not run again by itself.",
         ErrorKind::TooLarge => "This request was not run.",
         ErrorKind::Unreadable => "This request was not run. Send the whole of it again with the same key.",
+        ErrorKind::Unverified => {
+            "This request was not run. Sign the body exactly as it is sent, with the secret of this endpoint."
+        }
+        ErrorKind::InvalidEvent => "The signature holds, but nothing was done.",
         ErrorKind::ReplayForbidden => "The caller's rights have changed since the first request.",
         ErrorKind::InvalidLink => "It may have taken effect and is not run again by itself.",
         ErrorKind::Conflict => "Look at the record again before deciding.",
@@ -293,7 +318,8 @@ impl Runtime {
     pub(super) fn problem(&self, error: &Error) -> Response {
         let config = &self.config().http;
         let recovers = !error.about().given_up && error.about().op.is_some_and(|op| self.config().recovers(op));
-        Problem::new(error, config, recovers).respond(config)
+        let webhook = error.about().op.and_then(operation::named).is_some_and(|operation| operation.webhook);
+        Problem::new(error, config, recovers, webhook).respond(config)
     }
 }
 
@@ -304,7 +330,7 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let error = self.with(|about| about.body_ran = true);
         let config = HttpConfig::default();
-        let mut response = Problem::new(&error, &config, false).respond(&config);
+        let mut response = Problem::new(&error, &config, false, false).respond(&config);
         response.extensions_mut().insert(Passed(Arc::new(error)));
         response
     }

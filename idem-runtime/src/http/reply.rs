@@ -150,6 +150,13 @@ pub(super) fn replay(stored: &StoredResponse) -> Result<Response, StoreError> {
     Ok(response)
 }
 
+/// What is left of an answer that is gone: it was an answer.
+pub(super) fn acknowledged() -> Response {
+    let mut response = Response::new(Body::empty());
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
 fn part(rest: &mut Bytes) -> Option<Bytes> {
     let length = rest.try_get_u32().ok()? as usize;
     (length <= rest.len()).then(|| rest.split_to(length))

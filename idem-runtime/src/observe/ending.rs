@@ -155,7 +155,9 @@ impl Ending {
             ErrorKind::Draining => Self::Draining,
             ErrorKind::TimedOut => Self::TimedOut,
             ErrorKind::Panicked => Self::Panicked,
-            ErrorKind::TooLarge | ErrorKind::Unreadable => Self::Rejected,
+            ErrorKind::TooLarge | ErrorKind::Unreadable | ErrorKind::Unverified | ErrorKind::InvalidEvent => {
+                Self::Rejected
+            }
             ErrorKind::ReplayForbidden => Self::ReplayForbidden,
             ErrorKind::NotServed => Self::NotServed,
             ErrorKind::Transaction => Self::TransactionFailed,

@@ -251,7 +251,7 @@ impl Builder {
     fn rule_faults(&self, operation: &Operation) -> impl Iterator<Item = &'static str> {
         let config = &self.config;
         let ttl = operation.ttl.unwrap_or(config.ttl);
-        let waits_too_long = match (operation.in_flight.unwrap_or(config.in_flight), operation.timeout) {
+        let waits_too_long = match (operation.in_flight_or(config.in_flight), operation.timeout) {
             (InFlight::Wait(wait), Some(timeout)) => wait >= timeout,
             _ => false,
         };

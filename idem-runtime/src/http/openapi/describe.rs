@@ -16,7 +16,7 @@ use crate::{
     error::ErrorKind,
     http::{
         config::HttpConfig,
-        problem::{ALL, retry_after, row},
+        problem::{ALL, retry_after, row, status},
         reply::{REPLAYED, STATUS},
     },
     operations::{ForeignScope, InDoubt, InFlight, KeyFormat, KeyRule, OperationInfo, PayloadRule},
@@ -118,10 +118,13 @@ impl<'a> Description<'a> {
             ErrorKind::Mismatch => {
                 self.info.payload != PayloadRule::None || self.info.foreign_scope == ForeignScope::Reject
             }
-            ErrorKind::Expired => self.info.refuse_late > self.info.ttl,
+            ErrorKind::Expired => self.info.refuse_late > self.info.ttl && !self.info.webhook,
+            ErrorKind::ResultUnavailable => !self.info.webhook, // acknowledged
+
             ErrorKind::TimedOut => self.info.timeout.is_some(),
             ErrorKind::ReplayForbidden => self.config.authorize_replay.is_some(),
             // Of operators, of a fault of the program, of what is not listed, and of who fetches a result.
+            ErrorKind::Unverified | ErrorKind::InvalidEvent => self.info.webhook,
             ErrorKind::InvalidBatch
             | ErrorKind::Conflict
             | ErrorKind::NotServed
@@ -132,7 +135,6 @@ impl<'a> Description<'a> {
             ErrorKind::InvalidKey
             | ErrorKind::InProgress { .. }
             | ErrorKind::InDoubt
-            | ErrorKind::ResultUnavailable
             | ErrorKind::Unavailable { .. }
             | ErrorKind::Draining
             | ErrorKind::Panicked
@@ -144,10 +146,7 @@ impl<'a> Description<'a> {
     }
 
     fn status(&self, kind: ErrorKind) -> u16 {
-        match kind {
-            ErrorKind::Mismatch => self.config.mismatch_status.as_u16(),
-            other => row(other).status.as_u16(),
-        }
+        status(kind, self.config, self.info.webhook).as_u16()
     }
 
     fn response(&self, kinds: &[ErrorKind]) -> Response {

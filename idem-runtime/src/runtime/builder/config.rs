@@ -53,7 +53,7 @@ impl Rules {
 impl Config {
     pub(crate) fn rules(&self, operation: &Operation) -> Rules {
         let ttl = operation.ttl.unwrap_or(self.ttl);
-        let (patience, accepts) = match operation.in_flight.unwrap_or(self.in_flight) {
+        let (patience, accepts) = match operation.in_flight_or(self.in_flight) {
             InFlight::Reject => (Duration::ZERO, false),
             InFlight::Wait(limit) => (limit, false),
             InFlight::Accepted => (Duration::ZERO, operation.transaction.is_none()), // nothing of that is seen early
