@@ -47,4 +47,5 @@ mod sweeps;
 mod transactions;
 mod values;
 mod waiting;
+mod webhooks;
 mod wire;

@@ -2,7 +2,8 @@
 //!
 //! A session is what a terminal would show: lines that begin with `$ ` are commands (a line after one that ends in `\`
 //! belongs to it), the lines below are their output. All sessions run in one bash, in an empty folder, with a fresh
-//! `payments` in the place of `127.0.0.1:3000`, and the `jobs` that this test was built with in that of `target/debug/jobs`.
+//! `payments` in the place of `127.0.0.1:3000`, a fresh `webhooks` in that of `127.0.0.1:3001`, and the `jobs` that this test was
+//! built with in that of `target/debug/jobs`.
 //!
 //! In an output, `…` and `<words>` stand for any text within a line, a line `…` for any number of lines, an id
 //! (`ch_…`, `po_…`, `or_…`, `do_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
@@ -18,28 +19,33 @@ use self::{
     matching::Output,
     session::{Step, sessions},
 };
-use crate::support::process::{Disk, binary};
+use crate::support::process::{Disk, binary, spawn};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const LISTENS: &str = "127.0.0.1:3000";
+const RECEIVES: &str = "127.0.0.1:3001";
 const JOBS: &str = "target/debug/jobs";
 /// Between the outputs of two commands.
 const MARK: &str = "== end of command ==";
 
 #[tokio::test]
 async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
-    assert!(is_there("bash").await, "this test needs bash");
-    assert!(is_there("curl").await, "this test needs curl: on Debian, `apt-get install curl`");
+    assert!(is_there("bash", "--version").await, "this test needs bash");
+    assert!(is_there("curl", "--version").await, "this test needs curl: on Debian, `apt-get install curl`");
+    assert!(is_there("openssl", "version").await, "this test needs openssl: on Debian, `apt-get install openssl`");
     let steps: Vec<Step> = sessions(&std::fs::read_to_string(README).unwrap()).into_iter().flatten().collect();
     assert!(!steps.is_empty(), "README.md shows no ```console session");
     let disk = Disk::new().await;
     let payments = disk.start().await;
     let addr = payments.addr().to_string();
+    let (_webhooks, receives, _) = spawn("webhooks", &disk, &[]).await;
+    let jobs = binary("jobs").display().to_string();
+    let places = [(LISTENS, addr), (RECEIVES, receives.to_string()), (JOBS, jobs)];
 
-    let printed = run(&steps, &disk, &addr).await;
+    let printed = run(&steps, &disk, &places).await;
     let mut output = Output::default();
     for (step, printed) in steps.iter().zip(printed) {
-        let printed = printed.replace(&addr, LISTENS);
+        let printed = places.iter().fold(printed, |printed, (shown, real)| printed.replace(real, shown));
         assert!(
             output.matches(&step.output, &printed),
             "README.md, line {}:\n$ {}\n\nshows:\n{}\n\nbut this is printed:\n{printed}\n\nserver:\n{}",
@@ -52,12 +58,12 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
 }
 
 /// What each command printed.
-async fn run(steps: &[Step], disk: &Disk, addr: &str) -> Vec<String> {
+async fn run(steps: &[Step], disk: &Disk, places: &[(&str, String)]) -> Vec<String> {
     let folder = disk.file("session");
     std::fs::create_dir(&folder).unwrap();
-    let (mut script, jobs) = ("exec 2>&1\n".to_owned(), binary("jobs").display().to_string());
+    let mut script = "exec 2>&1\n".to_owned();
     for step in steps {
-        let command = step.command.replace(LISTENS, addr).replace(JOBS, &jobs);
+        let command = places.iter().fold(step.command.clone(), |command, (shown, real)| command.replace(shown, real));
         script += &format!("{command}\nprintf '\\n{MARK}\\n'\n");
     }
     let bash = Command::new("bash")
@@ -76,7 +82,7 @@ async fn run(steps: &[Step], disk: &Disk, addr: &str) -> Vec<String> {
     parts
 }
 
-async fn is_there(program: &str) -> bool {
-    let run = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+async fn is_there(program: &str, version: &str) -> bool {
+    let run = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
     run.is_ok_and(|status| status.success())
 }

@@ -36,13 +36,12 @@ pub(crate) struct Payments {
 }
 
 /// All that a process wrote, on either stream.
-type Log = Arc<Mutex<String>>;
+pub(crate) type Log = Arc<Mutex<String>>;
 
 /// The tokens of the two tenants.
 pub(crate) const ACME: &str = "sk_test_acme";
 pub(crate) const GLOBEX: &str = "sk_test_globex";
 
-const LISTENS: &str = "payments listens on http://";
 const LOCK_AND_LET_GO: &str = "begin immediate; rollback";
 const WAIT_FOR_US: &str = "from pg_stat_activity where datname = current_database() and wait_event = 'advisory'";
 
@@ -163,35 +162,8 @@ impl Deref for Disk {
 
 impl Payments {
     async fn start(disk: &Disk, lease: Duration) -> Self {
-        let mut command = Command::new(binary("payments"));
-        if disk.backend() == Backend::PgBouncer {
-            command.env("DATABASE_POOLER", "transaction");
-        }
-        let mut child = command
-            .env("ADDR", "127.0.0.1:0")
-            .env("DATABASE_URL", disk.url())
-            .env("LEASE_SECONDS", lease.as_secs().to_string())
-            .current_dir(disk.file("."))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let log = Log::default();
-        keep(child.stdout.take().unwrap(), &log);
-        keep(child.stderr.take().unwrap(), &log);
-        let started = async {
-            while !log.lock().unwrap().contains(LISTENS) && child.try_wait().unwrap().is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(Duration::from_secs(20), started).await.expect("payments does not listen");
-        let addr = {
-            let log = log.lock().unwrap();
-            let line = log.lines().find_map(|line| line.strip_prefix(LISTENS));
-            line.unwrap_or_else(|| panic!("payments did not start:\n{log}")).parse().unwrap()
-        };
+        let lease = lease.as_secs().to_string();
+        let (child, addr, log) = spawn("payments", disk, &[("LEASE_SECONDS", &lease)]).await;
         Self { child, addr, log, client: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
@@ -274,6 +246,40 @@ impl Payments {
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
+}
+
+/// A process of the example `name` over the disk, listening: with its address, and what it writes.
+pub(crate) async fn spawn(name: &str, disk: &Disk, set: &[(&str, &str)]) -> (Child, SocketAddr, Log) {
+    let mut command = Command::new(binary(name));
+    if disk.backend() == Backend::PgBouncer {
+        command.env("DATABASE_POOLER", "transaction");
+    }
+    let mut child = command
+        .env("ADDR", "127.0.0.1:0")
+        .env("DATABASE_URL", disk.url())
+        .envs(set.iter().copied())
+        .current_dir(disk.file("."))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (log, listens) = (Log::default(), format!("{name} listens on http://"));
+    keep(child.stdout.take().unwrap(), &log);
+    keep(child.stderr.take().unwrap(), &log);
+    let started = async {
+        while !log.lock().unwrap().contains(&listens) && child.try_wait().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), started).await.unwrap_or_else(|_| panic!("{name} does not listen"));
+    let addr = {
+        let log = log.lock().unwrap();
+        let line = log.lines().find_map(|line| line.strip_prefix(&*listens));
+        line.unwrap_or_else(|| panic!("{name} did not start:\n{log}")).parse().unwrap()
+    };
+    (child, addr, log)
 }
 
 fn keep(stream: impl AsyncRead + Unpin + Send + 'static, log: &Log) {

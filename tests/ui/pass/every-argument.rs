@@ -42,7 +42,7 @@ async fn handler(
     Ok((StatusCode::CREATED, format!("{tenant} {account} {} {}", amount * rate, exec.is_protected())))
 }
 
-#[idempotent(scope = tenant, op = "given-key", key = (*amount, 0).0, payload = none, in_flight = reject, client_errors = store, in_doubt = hold)]
+#[idempotent(scope = tenant, op = "given-key", key = (*amount, 0).0, payload = none, in_flight = reject, client_errors = store, in_doubt = hold, webhook)]
 async fn given_key(Path(tenant): Path<String>, Json(amount): Json<u64>) -> String {
     format!("{tenant} {amount}")
 }

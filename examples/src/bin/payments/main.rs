@@ -23,12 +23,9 @@ use axum::{
     extract::FromRef,
     routing::{get, post},
 };
-use idem_runtime::{Builder, PostgresStore, Runtime, SqliteStore};
-use sqlx::{PgPool, Postgres, Sqlite};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use idem_examples::{Database, listen, over, serve};
+use idem_runtime::Runtime;
+use sqlx::{Postgres, Sqlite};
 
 use donations::{DonationBook, Donations, donate};
 use gateway::Gateway;
@@ -50,7 +47,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
 
     let metrics = Metrics::install()?;
-    let (builder, transactional) = over(&url).await?;
+    let (builder, database) = over(&url).await?;
+    let transactional = match database {
+        Database::Sqlite => transactional::<Sqlite>(),
+        Database::Postgres => transactional::<Postgres>(),
+    };
     let builder = builder.namespace("payments").lease(lease()?).problem_response(donations::problem);
     let gateway = Gateway::connect(&url).await?;
     let asked = gateway.clone();
@@ -68,49 +69,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/healthz", get(async || "ok"))
         .route("/metrics", get(async move || scraped.render())) // for the machines of the house: keep it off the internet
         .with_state(app);
-    let listener = TcpListener::bind(&addr).await.map_err(|error| format!("ADDR is `{addr}`: {error}"))?;
+    let listener = listen(&addr).await?;
     println!("payments listens on http://{}", listener.local_addr()?);
-
-    let draining = idem.clone();
-    let mut terminate = signal(SignalKind::terminate())?;
-    axum::serve(listener, router)
-        .with_graceful_shutdown(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            draining.start_draining();
-        })
-        .await?;
+    serve(listener, router, idem).await?;
     upkeep.abort();
-    let drained = idem.shutdown(Duration::from_secs(30)).await; // bodies whose clients are gone still run
-    if !drained.completed {
-        tracing::warn!(in_doubt = drained.in_doubt, "stopped before every payment had ended");
-    }
     Ok(())
-}
-
-/// The one place that knows which database it is.
-async fn over(url: &str) -> Result<(Builder, Router<App>), Box<dyn Error>> {
-    match url.split(':').next() {
-        Some("sqlite") => {
-            let store = SqliteStore::connect(url).await?;
-            store.migrate().await?;
-            Ok((Runtime::builder(store), transactional::<Sqlite>()))
-        }
-        Some("postgres" | "postgresql") => {
-            let store = PostgresStore::new(&PgPool::connect_lazy(url)?); // for orders and donations; all else goes over connections of its own, made alike
-            let store = match env::var("DATABASE_POOLER").as_deref() {
-                Ok("transaction") => store.with_simple_protocol(),
-                Ok(other) => return Err(format!("DATABASE_POOLER is `{other}`; it can be `transaction`").into()),
-                Err(VarError::NotPresent) => store,
-                Err(error) => return Err(format!("DATABASE_POOLER: {error}").into()),
-            };
-            store.migrate().await?;
-            Ok((Runtime::builder(store), transactional::<Postgres>()))
-        }
-        _ => Err("DATABASE_URL must begin with `sqlite://` or `postgres://`".into()),
-    }
 }
 
 /// What is rows of this database only.
