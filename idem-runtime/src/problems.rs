@@ -11,6 +11,9 @@
 //!
 //! How to call a service so that few of them come up: [`consumers`](crate::consumers).
 //!
+//! An operation that receives webhooks (the word `webhook`) sends 503 with `Retry-After` wherever a status below is 409, and
+//! acknowledges with an empty 200 where it is 410.
+//!
 //! # Before anything has run
 //!
 //! ## idempotency-key-missing
