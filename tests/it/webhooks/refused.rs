@@ -66,6 +66,7 @@ async fn scenario_88_a_forged_signature_finds_out_nothing_about_a_key_in_a_heade
 #[tokio::test]
 async fn clause_11_an_event_without_an_id_is_refused_before_the_store() {
     let shop = open().await;
+    assert!(shop.event("/held", &event("evt_1")).await.ran()); // else Postgres has no version to compare
     for body in ["{}", "[]", r#"{"id":7}"#, r#"{"id":""}"#, "no json"] {
         assert_eq!(
             refused(&shop, shop.stripe_text("/held", body)).await,
