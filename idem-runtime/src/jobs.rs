@@ -56,6 +56,8 @@ impl Error {
             | ErrorKind::UnknownOperation
             | ErrorKind::TooLarge
             | ErrorKind::Unreadable
+            | ErrorKind::Unverified
+            | ErrorKind::InvalidEvent
             | ErrorKind::ReplayForbidden
             | ErrorKind::InvalidBatch
             | ErrorKind::Conflict

@@ -111,7 +111,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
 
 /// Every row's kind. That none is missing is what the tests of the documents that list them show.
 #[cfg(any(test, feature = "utoipa"))]
-pub(super) const ALL: [ErrorKind; 23] = [
+pub(super) const ALL: [ErrorKind; 25] = [
     ErrorKind::MissingKey,
     ErrorKind::InvalidKey,
     ErrorKind::TooLarge,
