@@ -182,6 +182,7 @@ macro_rules! __store_cases {
             a_window_for_reruns_ends
             a_recovery_takes_what_was_not_run_again_in_time
             an_operator_settles_what_may_be_run_again
+            what_is_resumed_is_run_again
             what_was_not_run_again_is_never_purged
         }
         $each! { timed $with, purges:

@@ -37,6 +37,10 @@ pub enum Recovery {
     /// [`StillUnknown`](Self::StillUnknown): a process that is only frozen may still do it, and a body that was cut off
     /// may have a request on its way.
     NotApplied,
+    /// It is to be run again, whether or not it happened: all that it does outside still knows its
+    /// [provider key](InDoubt::provider_key). The next retry goes on, in a window (`provider_window`) that begins anew. For an
+    /// operation that is never run again it counts as [`StillUnknown`](Self::StillUnknown).
+    Resume,
     /// Nobody can tell yet.
     StillUnknown {
         /// When to ask again: 1 s to 1 day, from the 21st time on 5 min at least. `None`: after 1 s, 2 s, 4 s … up to 5 min.

@@ -3,6 +3,7 @@
 mod ask;
 mod builder;
 mod find;
+mod resolve;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,14 +18,12 @@ pub(crate) use self::builder::{Config, Rules};
 use crate::{
     cache::Cache,
     error::{Error, ErrorKind},
-    key::RecordId,
     lease::{GivenUp, Leases, Ticker},
     observe::{Observer, Pace},
-    operation::{self, Kind, Operation},
+    operation::Operation,
     purge::Purger,
     recovery::{Recoveries, Rooms},
-    state::{Reason, State},
-    store::{Audit, Fence, Record, Resolution, Resolve, Store},
+    store::Store,
     sweep::Sweeper,
     transaction::Transactions,
     wait::{Limits, Waiters},
@@ -127,71 +126,6 @@ impl Runtime {
             stop,
         };
         Self { inner: Arc::new(inner) }
-    }
-
-    /// Settles a record whose outcome is in doubt, or that would be run again, and writes down who did it and why (in the
-    /// table `idem_audit`).
-    ///
-    /// `seen` is the fence of the [`Record`] on which the decision rests: if anything has happened since, nothing
-    /// is changed. Every retry gets what is settled here, and the first run, should it still be alive, cannot
-    /// overwrite it. [`Resolution::Release`] lets the next retry run; it is refused while the first run could
-    /// still act, and the next run has a new [provider key](Record::provider_key), by which the provider does not know the first:
-    /// it waits until its body has come to its own end (a status, an error, a panic), or its lease ended longer ago than
-    /// `quarantine` (and than the operation's `timeout`). A request that it has sent may be at the provider for longer:
-    /// release nothing before your client's limit and the provider's own have passed. Until then a record that is settled
-    /// otherwise is not run again either, also where its windows are shorter: a retry gets the answer, then 410
-    /// `idempotency-result-expired`.
-    ///
-    /// In a program that does not contain the operation (an operator's tool), its `timeout` and its kind are not known:
-    /// give that program a `quarantine` at least as long, and complete a handler's record with
-    /// `StoredResponse::http` only.
-    ///
-    /// ```no_run
-    /// # async fn settle(idem: idem_runtime::Runtime) -> Result<(), idem_runtime::Error> {
-    /// use idem_runtime::{Audit, Resolution};
-    ///
-    /// let by = Audit { who: "ops@example.com".into(), why: "closed; the customer was told".into() };
-    /// if let Some(record) = idem.find("charge", "acme", "order-1").await? {
-    ///     println!("ask the provider for {}", record.provider_key());
-    ///     idem.resolve(record.id, record.fence, Resolution::Void, by).await?;
-    /// }
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Conflict`], with the reason in its text, if the record is neither in doubt nor resumable, has another fence, does not exist, or may not be
-    /// released yet, if the answer is of the wrong kind for the operation, or if `by` is empty; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
-    ///
-    /// # Cancel safety
-    /// Dropped before it is done, the record may or may not be settled.
-    pub async fn resolve(&self, id: RecordId, seen: Fence, how: Resolution, by: Audit) -> Result<Record, Error> {
-        let about = |error: Error| error.with(|about| about.record = Some(id));
-        let unavailable = |error| about(Error::from_store(error));
-        let conflict = |detail| about(Error::new(ErrorKind::Conflict)).with(|about| about.detail = Some(detail));
-        let Some(record) = self.ask(self.store().find(id)).await.map_err(unavailable)? else {
-            return Err(conflict("there is no such record"));
-        };
-        if by.who.is_empty() || by.why.is_empty() {
-            return Err(conflict("`Audit` needs to say who and why"));
-        }
-        let operation = operation::named(&record.op);
-        if let (Some(operation), Resolution::Complete(response)) = (operation, &how) {
-            let is_http = response.status.is_some();
-            if is_http != (operation.kind == Kind::Handler) {
-                let detail =
-                    "a handler is completed with `StoredResponse::http`, a function with `StoredResponse::value`";
-                return Err(conflict(detail));
-            }
-        }
-        let timeout = operation.and_then(|operation| operation.timeout);
-        let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
-        let resolve = Resolve { record: id, seen, to: how, quarantine, reason: Reason::Operator, by };
-        if !self.ask(self.store().resolve(&resolve)).await.map_err(unavailable)? {
-            return Err(conflict(refused(&record, &resolve)));
-        }
-        self.waiters().wake(id);
-        let settled = self.ask(self.store().find(id)).await.map_err(unavailable)?;
-        settled.ok_or_else(|| conflict("the record is gone"))
     }
 
     /// Stops taking new claims: they get 503 `idempotency-draining`. Replays are still served, bodies go on, and
@@ -314,18 +248,5 @@ impl fmt::Debug for Runtime {
             .field("leases", &self.leases().count())
             .field("draining", &self.is_draining())
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a store did not settle a record, from how it stood a moment before.
-fn refused(record: &Record, resolve: &Resolve) -> &'static str {
-    match record.state {
-        _ if record.fence != resolve.seen => "something has happened since: the fence is another one",
-        State::InFlight => "its body still runs",
-        State::Done | State::Rejected | State::Released => "it is settled already",
-        State::InDoubt | State::Resumable => {
-            "it may not be released yet: its body, or what it has sent, could still act until the quarantine after the end of its lease is over"
-        }
-        State::Unknown(_) => "a newer version of this program wrote it",
     }
 }

@@ -168,6 +168,8 @@ pub struct Facts {
     pub quarantine_over: bool,
     /// The window in which the operation may be run again has ended, or there never was one.
     pub rerun_over: bool,
+    /// It began as an operation that may be run again, whether or not its window for that has ended.
+    pub reruns: bool,
     /// An earlier run of the same operation came before the current one: it may have taken effect, and may still act.
     pub continued: bool,
 }
@@ -197,6 +199,8 @@ pub enum Event {
     ResolveDone,
     /// An operator, or a recovery, says that nothing happened.
     ResolveReleased,
+    /// An operator, or a recovery, says that it may be run again, in a window that begins now.
+    ResolveResumed,
 }
 
 /// The state after `event`, or `None` if the move is not legal. T-numbers are those of ARCHITECTURE.md; a record
@@ -224,6 +228,8 @@ pub fn next(facts: &Facts, event: Event) -> Option<State> {
         (Event::ResolveDone, InDoubt | Resumable) => Some(Done), // T13, T14
         (Event::ResolveDone, InFlight) if facts.lease_over => Some(Done), // T14
         (Event::ResolveReleased, InDoubt | Resumable | InFlight) if may_be_released(facts) => Some(Released), // T13, T14
+        (Event::ResolveResumed, InDoubt | Resumable) if facts.reruns => Some(Resumable), // T13, T14
+        (Event::ResolveResumed, InFlight) if facts.reruns && facts.lease_over => Some(Resumable), // T14
         _ => None,
     }
 }

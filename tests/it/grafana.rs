@@ -61,7 +61,7 @@ const OUTCOMES: [&str; 25] = [
 ];
 
 /// The values of `outcome` of `idem_recoveries_total`.
-const RECOVERED: [&str; 6] = ["completed", "not_applied", "still_unknown", "quarantined", "failed", "lost"];
+const RECOVERED: [&str; 7] = ["completed", "not_applied", "resumed", "still_unknown", "quarantined", "failed", "lost"];
 
 /// The labels of what a query calls `name`; `None` if there is no such metric.
 fn labels(name: &str) -> Option<Vec<&'static str>> {

@@ -5,10 +5,10 @@ use idem_model_tests::{
     Invariant::{self, Final, I1, I2, I3, I4, I6, I7, Payload},
     Mode,
     Reached::{
-        self, Abandoned, ActedInDoubt, Arrived, Completed, Late, Lost, Purged, Rejected, Released, RunAgain,
+        self, Abandoned, ActedInDoubt, Arrived, Completed, Late, Lost, Purged, Rejected, Released, Resumed, RunAgain,
         RunsBesideAZombie, Stripped, Told,
     },
-    Release::{AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
+    Release::{self, AtOnce, Never, QuarantinedAtTheEnd, QuarantinedAtTheLook, Void},
     Settler::{Hook, Operator},
     play,
 };
@@ -93,6 +93,29 @@ fn clause_26_a_hook_settles_what_was_not_run_again() {
     let settler = Some(Hook(QuarantinedAtTheLook));
     let config = Config { settler, runs: 3, expiries: 2, windows: 0, purge: None, ..RUN_AGAIN };
     holds("D, hook", config, &[Told, Lost, RunAgain, Abandoned, Completed, Released]);
+}
+
+/// What was not run again in time is let be run again: by the same key, so nothing happens twice.
+#[test]
+fn clause_33_an_operator_resumes() {
+    let settler = Some(Operator(Release::Resume));
+    let config = Config { settler, runs: 3, expiries: 2, windows: 0, purge: None, ..RUN_AGAIN };
+    holds("D, resume", config, &[Told, Lost, RunAgain, Abandoned, Completed, Resumed]);
+}
+
+#[test]
+fn clause_33_a_hook_resumes() {
+    let settler = Some(Hook(Release::Resume));
+    let config = Config { settler, runs: 3, expiries: 2, windows: 0, purge: None, ..RUN_AGAIN };
+    holds("D, hook resumes", config, &[Told, Lost, RunAgain, Abandoned, Completed, Resumed]);
+}
+
+/// What is held stays held, whatever an operator wants.
+#[test]
+fn clause_33_what_is_never_run_again_is_not_resumed() {
+    let config = Config { settler: Some(Operator(Release::Resume)), ..SETTLED };
+    holds("A, resume", config, &[Told, Completed]);
+    assert_eq!(config.check(&[Resumed]).missed, [Resumed]);
 }
 
 #[test]
@@ -262,8 +285,9 @@ fn a_store_plays_along() {
     let closed = Config { settler: Some(Operator(Void)), ..settled };
     let recovered = Config { settler: Some(Hook(QuarantinedAtTheLook)), cut_off: CutOff::TimedOut, ..settled };
     let run_again = Config { rerun: true, dedupe: Dedupe::ByEpoch, client_errors: true, ..many };
+    let resumed = Config { settler: Some(Operator(Release::Resume)), ..run_again };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    for config in [settled, closed, recovered, run_again] {
+    for config in [settled, closed, recovered, run_again, resumed] {
         let walks = (0..1_000).map(|seed| runtime.block_on(play(&MemoryStore::volatile(), config, seed, 100)));
         let played: usize = walks.sum();
         println!("{played} steps played");

@@ -35,6 +35,8 @@ pub enum Release {
     AtOnce,
     /// Never: it closes the record without an answer, at once.
     Void,
+    /// Never: it lets the record be run again, at once.
+    Resume,
 }
 
 /// Who settles doubts.

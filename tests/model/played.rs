@@ -158,10 +158,19 @@ impl Played<'_> {
         let to = match (look.found, self.config.settler.map(Settler::release)) {
             (Some(_), _) => Resolution::Complete(reply(look.found)),
             (None, Some(Release::Void)) => Resolution::Void,
+            (None, Some(Release::Resume)) => Resolution::Resume,
             (None, _) => Resolution::Release,
         };
         let by = Audit { who: "model".into(), why: "walk".into() };
-        let resolve = Resolve { record: self.record, seen, to, quarantine: QUARANTINE, reason: Reason::Operator, by };
+        let resolve = Resolve {
+            record: self.record,
+            seen,
+            to,
+            quarantine: QUARANTINE,
+            rerun: WINDOW,
+            reason: Reason::Operator,
+            by,
+        };
         let resolved = self.store.resolve(&resolve).await.map_err(|error| error.to_string())?;
         same("resolved", &(after.row != before.row), &resolved)
     }

@@ -28,6 +28,8 @@ pub enum Reached {
     Completed,
     /// A hook or an operator released the record.
     Released,
+    /// A hook or an operator lets it be run again.
+    Resumed,
     /// Somebody runs after a release by a hook or an operator, while the old run has not noticed.
     RunsBesideAZombie,
     /// A client error is kept.
@@ -65,6 +67,7 @@ impl Reached {
             }),
             Self::Completed => ("completed", |_, world| by_operator(world, State::Done)),
             Self::Released => ("released", |_, world| by_operator(world, State::Released)),
+            Self::Resumed => ("resumed", |_, world| by_operator(world, State::Resumable)),
             Self::RunsBesideAZombie => ("runs beside a zombie", |_, world| {
                 let runs = world.row.as_ref().filter(|row| row.state == State::InFlight);
                 runs.is_some_and(|row| world.runs().any(|run| run.epoch < row.epoch))

@@ -4,7 +4,7 @@ use idem_runtime::state::{Event, Reason, State};
 use stateright::{Model, Property};
 
 use crate::{
-    config::{Config, CutOff, Dedupe, Mode, Settler},
+    config::{Config, CutOff, Dedupe, Mode, Release, Settler},
     invariant::Invariant,
     reached::Reached,
     store::Ended,
@@ -166,7 +166,8 @@ impl World {
     }
 
     fn look(&mut self, settler: Settler) {
-        if let Settler::Hook(_) = settler {
+        // An operator who lets it be run again may do so for ever; any other decision waits for a run.
+        if let Settler::Hook(_) | Settler::Operator(Release::Resume) = settler {
             if self.hooks == 2 {
                 return;
             }

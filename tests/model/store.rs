@@ -161,7 +161,7 @@ impl World {
             _ if found.is_some() => true,
             Release::Never => false,
             Release::QuarantinedAtTheLook => may_release(),
-            Release::QuarantinedAtTheEnd | Release::AtOnce | Release::Void => true,
+            Release::QuarantinedAtTheEnd | Release::AtOnce | Release::Void | Release::Resume => true,
         };
         if !worth_it {
             return;
@@ -186,14 +186,20 @@ impl World {
         let Some(look) = self.settling.take() else { return };
         let Some(row) = self.row.as_ref().filter(|row| row.fence == look.fence) else { return };
         let closes = look.found.is_some() || settler.release() == Release::Void;
-        let event = if closes { Event::ResolveDone } else { Event::ResolveReleased };
+        let event = match settler.release() {
+            _ if closes => Event::ResolveDone,
+            Release::Resume => Event::ResolveResumed,
+            _ => Event::ResolveReleased,
+        };
         let quarantine_over = row.quarantine_over || settler.release() == Release::AtOnce;
         let Some(state) = state::next(&Facts { quarantine_over, ..row.facts() }, event) else { return };
         let fence = self.fence + 1;
         let answer = look.found.filter(|_| state == State::Done);
         let mut row = Row { state, reason: Some(Reason::Operator), attempt: NOBODY, fence, answer, ..row.clone() };
-        if state == State::Done {
-            row.grant_windows();
+        match state {
+            State::Done => row.grant_windows(),
+            State::Resumable => row.rerun_over = false, // its window begins anew
+            _ => {}
         }
         self.replace(Some(row), By::Settler);
     }
@@ -241,7 +247,7 @@ fn wanted(event: Event) -> State {
         Event::Reject => State::Rejected,
         Event::Release | Event::ResolveReleased => State::Released,
         Event::Hold | Event::Recover => State::InDoubt,
-        Event::Suspend => State::Resumable,
+        Event::Suspend | Event::ResolveResumed => State::Resumable,
         Event::Claim { .. } => State::InFlight,
     }
 }

@@ -64,6 +64,7 @@ impl Row {
             guard_over: self.guard_over,
             quarantine_over: self.quarantine_over,
             rerun_over: self.rerun_over,
+            reruns: self.reruns,
             continued: self.fence != self.epoch && self.reruns,
         }
     }

@@ -81,6 +81,7 @@ pub async fn pages_neither_repeat_nor_miss(store: &dyn Store, clock: &dyn Clock)
         seen: gone.fence,
         to: Resolution::Void,
         quarantine: QUARANTINE,
+        rerun: Duration::ZERO,
         reason: Reason::Operator,
         by,
     };

@@ -161,7 +161,7 @@ pub async fn a_recovery_takes_what_was_not_run_again_in_time(store: &dyn Store, 
         let by = Audit { who: "hook".into(), why: "it happened".into() };
         let to = Resolution::Complete(reply("found"));
         let (record, seen) = (taken.record.id, taken.record.fence);
-        let resolve = Resolve { record, seen, to, quarantine: QUARANTINE, reason: Reason::Recovery, by };
+        let resolve = Resolve { record, seen, to, quarantine: QUARANTINE, rerun: WINDOW, reason: Reason::Recovery, by };
         assert!(store.resolve(&resolve).await.unwrap());
     }
     found!(claim_one(store, &rerunnable("lost")).await, Claimed::Found(Found::Replay(_)));
@@ -200,6 +200,46 @@ pub async fn an_operator_settles_what_may_be_run_again(store: &dyn Store, clock:
     clock.pass(QUARANTINE).await;
     assert!(resolve(store, "silent", seen, Resolution::Release).await);
     assert!(!own(store, &rerunnable("silent")).await.continues());
+}
+
+/// Somebody lets it be run again: whatever became of it, its operation goes on, in a window that begins anew; the run that
+/// was under way comes too late. What is never run again stays in doubt. Catches a store that takes the word of whoever
+/// decides for the operation's, leaves the window over, or begins another operation.
+pub async fn what_is_resumed_is_run_again(store: &dyn Store, clock: &dyn Clock) {
+    let first = rerunnable("reported");
+    let epoch = own(store, &first).await.epoch;
+    found!(finish(store, &first, Outcome::InDoubt(Reason::Timeout)).await, Finished::Stored { .. });
+    let seen = find(store, "reported").await.fence;
+    assert!(!resolve(store, "reported", Fence(seen.0 + 1), Resolution::Resume).await);
+    assert!(resolve(store, "reported", seen, Resolution::Resume).await);
+    let shown = find(store, "reported").await;
+    assert_eq!((shown.state, shown.reason), (State::Resumable, Some(Reason::Operator)));
+    assert!(shown.fence > seen && shown.attempt != first.attempt && shown.epoch == epoch);
+    assert_eq!(finish(store, &first, Outcome::Done(reply("late"))).await, Finished::Lost);
+    let again = own(store, &rerunnable("reported")).await;
+    assert_eq!((again.attempts, again.epoch), (2, epoch));
+    let seen = find(store, "reported").await.fence;
+    assert!(!resolve(store, "reported", seen, Resolution::Resume).await, "it runs");
+
+    failed(store, "failed").await;
+    let lost = rerunnable("lost");
+    own(store, &lost).await;
+    run(store, "held", Outcome::InDoubt(Reason::Status)).await;
+    clock.pass(WINDOW + SECOND).await;
+    for key in ["failed", "lost"] {
+        let seen = find(store, key).await.fence;
+        assert!(resolve(store, key, seen, Resolution::Resume).await, "{key}: its window is over");
+        assert_eq!(find(store, key).await.state, State::Resumable, "{key}: it begins anew");
+    }
+    assert_eq!(finish(store, &lost, Outcome::Done(reply("late"))).await, Finished::Lost);
+    clock.pass(WINDOW - SECOND * 60).await;
+    assert!(own(store, &rerunnable("lost")).await.continues());
+    clock.pass(SECOND * 90).await;
+    found!(claim_one(store, &rerunnable("failed")).await, Claimed::Found(Found::InDoubt(Reason::Abandoned)));
+    let seen = find(store, "held").await.fence;
+    assert!(!resolve(store, "held", seen, Resolution::Resume).await, "it is never run again");
+    let shown = find(store, "held").await;
+    assert_eq!((shown.state, shown.fence), (State::InDoubt, seen));
 }
 
 /// What may be run again, or could have been, is never removed, and a retry never begins it anew; catches a store that

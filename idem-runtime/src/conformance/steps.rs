@@ -94,7 +94,15 @@ pub(crate) async fn find(store: &dyn Store, key: &str) -> Record {
 pub(crate) async fn resolve(store: &dyn Store, key: &str, seen: Fence, to: Resolution) -> bool {
     let by = Audit { who: "ops".into(), why: "asked the provider".into() };
     store
-        .resolve(&Resolve { record: record(key), seen, to, quarantine: QUARANTINE, reason: Reason::Operator, by })
+        .resolve(&Resolve {
+            record: record(key),
+            seen,
+            to,
+            quarantine: QUARANTINE,
+            rerun: WINDOW,
+            reason: Reason::Operator,
+            by,
+        })
         .await
         .unwrap()
 }

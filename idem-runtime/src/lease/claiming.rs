@@ -8,7 +8,6 @@ use super::{Guard, Held, Lease, RETRY, Stage, warn};
 use crate::{
     Runtime,
     call::Call,
-    operation::Operation,
     store::{Attempt, Claim, Claimed, Found, StoreError},
 };
 
@@ -91,16 +90,6 @@ impl Guard {
 }
 
 impl Runtime {
-    /// For how long after its first claim an operation may be run again. Steps have a window each for their providers, so the
-    /// operation may go on for as long as late retries would be refused.
-    fn rerun(&self, operation: &Operation) -> Duration {
-        match operation {
-            Operation { steps: true, .. } => self.rules(operation).guard,
-            operation if operation.reruns() => self.config().provider_window,
-            _ => Duration::ZERO,
-        }
-    }
-
     pub(crate) fn claim(&self, call: &Call, attempt: Attempt) -> Claim {
         let rules = self.rules(call.operation);
         Claim {
@@ -112,7 +101,7 @@ impl Runtime {
             lease: self.leases().length,
             ttl: rules.ttl,
             guard: rules.guard,
-            rerun: self.rerun(call.operation),
+            rerun: self.config().rerun_window(call.operation),
         }
     }
 }

@@ -43,6 +43,7 @@ pub(crate) struct Recoveries {
     store: Arc<dyn Store>,
     store_timeout: Duration,
     quarantine: Duration,
+    provider_window: Duration,
     known: Known,
     waiters: Arc<Waiters>,
     observer: Arc<Observer>,
@@ -79,6 +80,7 @@ impl Recoveries {
             store,
             store_timeout: config.store_timeout,
             quarantine: config.quarantine,
+            provider_window: config.provider_window,
             known: Known::new(longest_pause(config.quarantine)),
             waiters,
             observer,
@@ -189,7 +191,7 @@ impl Recoveries {
                 Recovered::Failed
             }
         };
-        if matches!(recovered, Recovered::Completed | Recovered::NotApplied | Recovered::Lost) {
+        if matches!(recovered, Recovered::Completed | Recovered::NotApplied | Recovered::Resumed | Recovered::Lost) {
             self.known.forget(record);
         }
         self.waiters.wake(record);
@@ -229,6 +231,17 @@ impl Recoveries {
                 let by = self.pause_after(recovering, None).min(left.max(BACK_OFF.0));
                 self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Quarantined))
             }
+            Some(Recovery::Resume) => {
+                if !self.rerun(operation).is_zero()
+                    && self.resolve(record, operation, known_for, Resolution::Resume).await?
+                {
+                    tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook lets it be run again");
+                    return Ok(Recovered::Resumed);
+                }
+                tracing::error!(target: "idem::recovery", op, record = %id, "a recovery hook wants it to be run again, but it began as an operation that never is (`in_doubt = rerun_deduped`)");
+                let by = self.pause_after(recovering, None);
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
+            }
             Some(Recovery::StillUnknown { retry_in }) => {
                 let by = self.pause_after(recovering, retry_in);
                 self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::StillUnknown))
@@ -263,10 +276,13 @@ impl Recoveries {
         }
         let why = match to {
             Resolution::Release => "it found out that nothing happened",
+            Resolution::Resume => "it is to be run again",
             _ => "it found out that it happened",
         };
+        let rerun = self.rerun(operation);
         let by = Audit { who: "recovery hook".to_owned(), why: why.to_owned() };
-        let resolve = Resolve { record: record.id, seen: record.fence, to, quarantine, reason: Reason::Recovery, by };
+        let resolve =
+            Resolve { record: record.id, seen: record.fence, to, quarantine, rerun, reason: Reason::Recovery, by };
         self.ask(self.store.resolve(&resolve)).await
     }
 
@@ -293,6 +309,10 @@ impl Recoveries {
 
     fn quarantine_of(&self, operation: &Operation) -> Duration {
         self.quarantine.max(operation.timeout.unwrap_or_default())
+    }
+
+    fn rerun(&self, operation: &Operation) -> Duration {
+        if operation.reruns() { self.provider_window } else { Duration::ZERO }
     }
 
     async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

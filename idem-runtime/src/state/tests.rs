@@ -10,6 +10,7 @@ const LIVE: Facts = Facts {
     guard_over: false,
     quarantine_over: false,
     rerun_over: true,
+    reruns: false,
     continued: false,
 };
 const STATES: [State; 7] = [
@@ -21,7 +22,7 @@ const STATES: [State; 7] = [
     State::Resumable,
     State::Unknown(99),
 ];
-const EVENTS: [Event; 10] = [
+const EVENTS: [Event; 11] = [
     Event::Claim { rerun: false },
     Event::Claim { rerun: true },
     Event::Complete,
@@ -32,14 +33,15 @@ const EVENTS: [Event; 10] = [
     Event::Recover,
     Event::ResolveDone,
     Event::ResolveReleased,
+    Event::ResolveResumed,
 ];
 
-/// Every combination of facts: 7 states × 2⁸ booleans × reasons.
+/// Every combination of facts: 7 states × 2⁹ booleans × reasons.
 fn all_facts() -> impl Iterator<Item = Facts> {
     let reasons = [None, Some(Reason::LeaseExpired), Some(Reason::Status), Some(Reason::Shutdown)];
     STATES.into_iter().flat_map(move |state| {
         reasons.into_iter().flat_map(move |reason| {
-            (0..=255_u8).map(move |bits| Facts {
+            (0..512_u16).map(move |bits| Facts {
                 state,
                 reason,
                 mine: bits & 1 != 0,
@@ -50,6 +52,7 @@ fn all_facts() -> impl Iterator<Item = Facts> {
                 quarantine_over: bits & 32 != 0,
                 rerun_over: bits & 64 != 0,
                 continued: bits & 128 != 0,
+                reruns: bits & 256 != 0,
             })
         })
     })
@@ -81,7 +84,7 @@ fn in_doubt_is_left_only_by_its_own_attempt_or_a_decision() {
         for event in EVENTS {
             let Some(to) = next(&facts, event) else { continue };
             let own = facts.mine && matches!(event, Event::Complete | Event::Reject | Event::Release | Event::Suspend);
-            let operator = matches!(event, Event::ResolveDone | Event::ResolveReleased);
+            let operator = matches!(event, Event::ResolveDone | Event::ResolveReleased | Event::ResolveResumed);
             let tried = event == Event::Recover && to == State::InDoubt;
             assert!(own || operator || tried, "{facts:?} {event:?} {to:?}");
         }

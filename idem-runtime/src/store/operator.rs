@@ -23,6 +23,8 @@ pub struct Resolve {
     /// How long after the end of its lease a silent body may still act. Until then it is not released, and what is settled
     /// otherwise does not run again, however short its windows are.
     pub quarantine: Duration,
+    /// How long from now on the operation may be run again, for [`Resolution::Resume`].
+    pub rerun: Duration,
     /// [`Reason::Operator`] or [`Reason::Recovery`]: kept with the record.
     pub reason: Reason,
     /// Who, and why.
@@ -40,6 +42,10 @@ pub enum Resolution {
     /// It did not happen, and will not any more; the next retry runs. It has a new
     /// [provider key](crate::Execution::provider_key): if it did happen, the provider does not know it again.
     Release,
+    /// To be run again as the same operation, whether or not it happened: all that it does outside must still know its
+    /// [provider key](Record::provider_key), which stays. Its window for that (`provider_window`) begins anew, also where it was over.
+    /// Only for an operation that is run again at all.
+    Resume,
 }
 
 impl Resolution {
@@ -49,6 +55,7 @@ impl Resolution {
         match self {
             Self::Complete(_) | Self::Void => Event::ResolveDone,
             Self::Release => Event::ResolveReleased,
+            Self::Resume => Event::ResolveResumed,
         }
     }
 
@@ -57,7 +64,7 @@ impl Resolution {
     pub fn response(&self) -> Option<&StoredResponse> {
         match self {
             Self::Complete(response) => Some(response),
-            Self::Void | Self::Release => None,
+            Self::Void | Self::Release | Self::Resume => None,
         }
     }
 }

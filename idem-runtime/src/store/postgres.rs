@@ -7,6 +7,7 @@ mod list;
 mod purge;
 mod record;
 mod recover;
+mod resolve;
 mod schema;
 mod sql;
 mod step;

@@ -177,6 +177,10 @@ impl Row {
             // The first body may act until then, so the next retry must not run before, however short the windows are.
             row.guard_until = row.guard_until.max(quarantined);
         }
+        if state == State::Resumable {
+            row.rerun_until = now.plus(resolve.rerun);
+            row.recover_at = Millis::default(); // whoever tried has said what it knows
+        }
         Some(row)
     }
 
@@ -259,12 +263,13 @@ impl Row {
             guard_over: self.guard_until <= now,
             quarantine_over: false,
             rerun_over: self.rerun_until <= now,
-            continued: self.fence != self.epoch && self.may_have_run_twice(),
+            reruns: self.reruns(),
+            continued: self.fence != self.epoch && self.reruns(),
         }
     }
 
     /// A record that is never run again has one run in an epoch, whoever has moved its fence.
-    fn may_have_run_twice(&self) -> bool {
+    fn reruns(&self) -> bool {
         self.rerun_until > Millis::default()
     }
 }

@@ -61,6 +61,16 @@ impl Config {
         Rules { ttl, guard: operation.refuse_late.unwrap_or(ttl).max(ttl), patience, accepts }
     }
 
+    /// How long after it has begun an operation may be run again; zero: never. Steps have a window each for their providers, so
+    /// an operation with them may go on for as long as late retries would be refused.
+    pub(crate) fn rerun_window(&self, operation: &Operation) -> Duration {
+        match operation {
+            Operation { steps: true, .. } => self.rules(operation).guard,
+            operation if operation.reruns() => self.provider_window,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// How long a body with a `Tx` may take that does not say so itself.
     pub(crate) fn transaction_timeout(&self) -> Duration {
         self.transaction_timeout.unwrap_or(Duration::from_secs(5))

@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{list, purge, recover, step, survey};
-use crate::state::Reason;
+use super::{list, purge, recover, resolve, step, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -78,7 +77,7 @@ impl Statements {
             list: statement(&list::whole(list::LIST)),
             list_open: statement(&list::whole(list::OPEN)),
             by_link: statement(&list::whole(list::BY_LINK)),
-            resolve: statement(&RESOLVE.replace("{ended}", &ended())),
+            resolve: statement(&resolve::whole()),
             recover: statement(&list::whole(recover::RECOVER)),
             put_off: statement(recover::PUT_OFF),
             note_open: statement(survey::NOTE_OPEN),
@@ -124,13 +123,6 @@ const SAME: &str = "(case when k.fp_alg = {by}.fp_alg then k.fp = {by}.fp
 
 fn claimable(by: &str) -> String {
     CLAIMABLE.replace("{same}", SAME).replace("{by}", by)
-}
-
-/// The codes of `Reason::body_has_ended`. Codes are small; one that is left out waits for its quarantine.
-fn ended() -> String {
-    let ended = (1..100).filter_map(Reason::from_code).filter(|reason| reason.body_has_ended());
-    let codes: Vec<String> = ended.map(|reason| reason.code().to_string()).collect();
-    codes.join(", ")
 }
 
 /// Takes what may be taken and reads the rest; one row per record, always.
@@ -294,49 +286,6 @@ select {columns}, l.provider, l.id
   left join {schema}.idem_link l on l.kid = r.kid and l.epoch = r.epoch
  where r.kid = $1::uuid
  order by l.at, l.nr";
-
-/// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
-/// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
-/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. A
-/// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch.
-const RESOLVE: &str = "
-with cur as materialized (
-  select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
-   where k.kid = $1::uuid and k.fence = $2::int8
-     and case when $3::int2 = 4
-              then k.state in (5, 6) and k.reason in ({ended}) and {only_run}
-                or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
-              else k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} end
-     for update of k
-),
-moved as (
-  update {schema}.idem_key k set
-    state       = $3::int2,
-    reason      = $12::int2,
-    fence       = nextval('{schema}.idem_fence'),
-    attempt     = $4::uuid,
-    expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
-                       then {now} + (k.expires_at - k.created_at) else k.expires_at end,
-    guard_until = case when $3::int2 <> 2 then k.guard_until
-                       else greatest(k.lease_until + $5::int8 * interval '1 millisecond',
-                                     case when {now} - k.created_at >= (k.expires_at - k.created_at) / 2
-                                          then {now} + (k.guard_until - k.created_at) else k.guard_until end) end
-    from cur where k.kid = cur.kid
-  returning k.kid, cur.state as from_state
-),
-answered as (
-  insert into {schema}.idem_response (kid, status, headers, body)
-  select moved.kid, $7::int4, $8::bytea, $9::bytea from moved where $3::int2 = 2 and not $6::bool
-  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
-),
-voided as (
-  delete from {schema}.idem_response p using moved where p.kid = moved.kid and $6::bool
-),
-audited as (
-  insert into {schema}.idem_audit (at, kid, fence, from_state, to_state, who, why)
-  select {now}, moved.kid, $2::int8, moved.from_state, $3::int2, $10::text, $11::text from moved
-)
-select exists (select 1 from moved) as resolved";
 
 /// What `check` looks at, as our own connections see it, and those of the user's pool.
 const SETTINGS: &str = "

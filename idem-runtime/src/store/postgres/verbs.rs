@@ -18,8 +18,8 @@ use crate::{
     key::RecordId,
     state::{Reason, State},
     store::{
-        Attempt, Claim, Claimed, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, Resolution,
-        Resolve, StoreError, StoredResponse, row::Millis,
+        Attempt, Claim, Claimed, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, StoreError,
+        StoredResponse, row::Millis,
     },
 };
 
@@ -117,30 +117,6 @@ impl Verbs {
         let rows = self.connections.rows(&self.statements.find, &[Arg::Uuid(uuid(id))]).await?;
         Ok(list::records(&rows)?.pop())
     }
-
-    pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
-        let (state, answer) = match &resolve.to {
-            Resolution::Complete(response) => (State::Done, Some(response)),
-            Resolution::Void => (State::Done, None),
-            Resolution::Release => (State::Released, None),
-        };
-        let args = [
-            Arg::Uuid(uuid(resolve.record)),
-            Arg::Long(resolve.seen.0),
-            Arg::Short(state.code()),
-            Arg::Uuid(attempt(Attempt::random())),
-            Arg::Long(millis(resolve.quarantine)),
-            Arg::Flag(matches!(resolve.to, Resolution::Void)),
-            Arg::Int(status(answer)),
-            Arg::Bytes(headers(answer)),
-            Arg::Bytes(body(answer)),
-            Arg::Text(text(&resolve.by.who)),
-            Arg::Text(text(&resolve.by.why)),
-            Arg::Short(resolve.reason.code()),
-        ];
-        let rows = self.connections.rows(&self.statements.resolve, &args).await?;
-        column(rows.first().ok_or_else(contradiction)?, "resolved")
-    }
 }
 
 pub(super) fn claim_args<'a>(claims: &[&'a Claim]) -> Vec<Arg<'a>> {
@@ -232,15 +208,15 @@ fn keep(outcome: &Outcome) -> i64 {
     }
 }
 
-fn status(answer: Option<&StoredResponse>) -> Option<i32> {
+pub(super) fn status(answer: Option<&StoredResponse>) -> Option<i32> {
     answer.and_then(|answer| answer.status).map(i32::from)
 }
 
-fn headers(answer: Option<&StoredResponse>) -> Option<&[u8]> {
+pub(super) fn headers(answer: Option<&StoredResponse>) -> Option<&[u8]> {
     answer.map(|answer| &*answer.headers)
 }
 
-fn body(answer: Option<&StoredResponse>) -> Option<&[u8]> {
+pub(super) fn body(answer: Option<&StoredResponse>) -> Option<&[u8]> {
     answer.and_then(|answer| answer.body.as_deref())
 }
 

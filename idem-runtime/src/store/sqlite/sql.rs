@@ -90,7 +90,8 @@ pub(super) const LINKS: &str = "select provider, id from idem_link where kid = ?
 /// Settles a record. After ROW in the same transaction said that the fence is the one seen, which is compared once
 /// more; the new attempt and fence shut out the old run.
 pub(super) const RESOLVE: &str = "
-    update idem_key set state = ?3, reason = ?4, fence = ?5, attempt = ?6, expires_at = ?7, guard_until = ?8
+    update idem_key set state = ?3, reason = ?4, fence = ?5, attempt = ?6, expires_at = ?7, guard_until = ?8,
+                        recover_at = ?9, rerun_until = ?10
      where kid = ?1 and fence = ?2";
 
 /// A voided record has no answer, not even one of an earlier epoch.

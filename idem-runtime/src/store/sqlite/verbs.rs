@@ -208,6 +208,8 @@ pub(super) async fn resolve(
         .bind(row.attempt.as_bytes().as_slice())
         .bind(row.expires_at.0)
         .bind(row.guard_until.0)
+        .bind(row.recover_at.0)
+        .bind(row.rerun_until.0)
         .execute(&mut *transaction)
         .await
         .map_err(failed)?;
@@ -216,7 +218,7 @@ pub(super) async fn resolve(
         Resolution::Void => {
             sqlx::query(sql::VOID).bind(kid).execute(&mut *transaction).await.map_err(failed)?;
         }
-        Resolution::Release => {}
+        Resolution::Release | Resolution::Resume => {}
     }
     sqlx::query(sql::AUDIT)
         .bind(now.0)

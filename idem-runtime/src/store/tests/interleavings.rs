@@ -302,6 +302,8 @@ macro_rules! interleavings {
             scenario_102_recover_then_hold recover_then_hold
             scenario_102_resolve_then_claim resolve_then_claim
             scenario_102_claim_then_resolve claim_then_resolve
+            scenario_102_resume_then_claim resume_then_claim
+            scenario_102_claim_then_resume claim_then_resume
             scenario_102_resolve_then_finish resolve_then_finish
             scenario_102_finish_then_resolve finish_then_resolve
             scenario_102_resolve_then_renew resolve_then_renew

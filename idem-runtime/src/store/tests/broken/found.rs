@@ -55,6 +55,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "an_owner_that_comes_after_a_recovery_is_lost",
             "a_failed_run_is_run_again",
             "a_purged_key_is_claimed_afresh",
+            "what_is_resumed_is_run_again",
         ],
     ),
     (
@@ -78,6 +79,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_purge_waits_for_the_windows_and_a_minute",
             "runs_and_doubts_are_never_purged",
             "an_answer_is_dropped_when_its_record_only_refuses",
+            "what_is_resumed_is_run_again",
         ],
     ),
     (
@@ -131,6 +133,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "what_was_not_run_again_is_never_purged",
             "runs_and_doubts_are_never_purged",
             "an_answer_is_dropped_when_its_record_only_refuses",
+            "what_is_resumed_is_run_again",
         ],
     ),
     (
@@ -219,6 +222,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "an_operator_or_the_owner_settles_a_doubt",
             "a_zombie_of_a_released_run_is_shut_out",
             "a_settled_doubt_guards_its_quarantine",
+            "what_is_resumed_is_run_again",
         ],
     ),
     (
@@ -228,10 +232,15 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::KeepsRejectionsBeyondTtl, &["a_rejection_does_not_outlast_its_ttl"]),
     (Fault::CountsWindowsFromTheClaimOnly, &["an_answer_that_comes_late_is_not_run_again_by_the_next_retry"]),
     (Fault::LeavesOldAnswersLying, &["a_voided_key_does_not_answer_from_an_earlier_epoch"]),
-    (Fault::ResolvesByAnyFence, &["resolve_compares_the_fence"]),
+    (Fault::ResolvesByAnyFence, &["resolve_compares_the_fence", "what_is_resumed_is_run_again"]),
     (
         Fault::ResolvesWithoutANewAttempt,
-        &["resolve_completes", "an_operator_or_the_owner_settles_a_doubt", "a_zombie_of_a_released_run_is_shut_out"],
+        &[
+            "resolve_completes",
+            "an_operator_or_the_owner_settles_a_doubt",
+            "a_zombie_of_a_released_run_is_shut_out",
+            "what_is_resumed_is_run_again",
+        ],
     ),
     (
         Fault::IgnoresTheQuarantine,

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{
-    conformance::steps::{QUARANTINE, find},
+    conformance::steps::{QUARANTINE, WINDOW, find},
     store::Resolution,
 };
 
@@ -16,7 +16,15 @@ fn rerun(key: &str) -> Act {
 async fn decides(stage: &dyn Stage, key: &str, to: Resolution) -> Act {
     let by = Audit { who: "ops".into(), why: "asked the provider".into() };
     let seen = find(stage.store(), key).await.fence;
-    Act::Resolve(Resolve { record: record(key), seen, to, quarantine: QUARANTINE, reason: Reason::Operator, by })
+    Act::Resolve(Resolve {
+        record: record(key),
+        seen,
+        to,
+        quarantine: QUARANTINE,
+        rerun: WINDOW,
+        reason: Reason::Operator,
+        by,
+    })
 }
 
 async fn completes(stage: &dyn Stage, key: &str) -> Act {
@@ -167,6 +175,27 @@ pub(in crate::store) async fn claim_then_resolve(stage: &dyn Stage) {
         silent(stage, key).await;
         let completes = completes(stage, key).await;
         let (_, after) = meet(stage, rerun(key), completes, commit).await;
+        found!((commit, after), (true, Said::Resolved(false)) | (false, Said::Resolved(true)));
+    }
+}
+
+/// What is let be run again is run by one, in the same epoch; the run that was lost is not counted on any more.
+pub(in crate::store) async fn resume_then_claim(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, _) = silent(stage, key).await;
+        let resumes = decides(stage, key, Resolution::Resume).await;
+        let (_, after) = meet(stage, resumes, rerun(key), commit).await;
+        let owned = found!(after, Said::Claimed(Claimed::Owner(owned)) => owned);
+        assert_eq!((owned.attempts, owned.continues()), (2, true));
+        found!(Act::Finish(owner).by(stage.store()).await, Said::Finished(Finished::Lost));
+    }
+}
+
+pub(in crate::store) async fn claim_then_resume(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        silent(stage, key).await;
+        let resumes = decides(stage, key, Resolution::Resume).await;
+        let (_, after) = meet(stage, rerun(key), resumes, commit).await;
         found!((commit, after), (true, Said::Resolved(false)) | (false, Said::Resolved(true)));
     }
 }

@@ -1,3 +1,5 @@
+//! The faults, in the order of the suite.
+
 /// What is wrong with a [`Faulty`] store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Fault {
@@ -107,6 +109,9 @@ pub(in super::super) enum Fault {
     ReleasesInAnyRun,
     /// What it says of itself, for the runs before it.
     BelievesTheLastRun,
+    /// Whatever its operation says.
+    ResumesWhatIsHeld,
+    ResumesInTheOldWindow,
     RecoversWhatWaits,
     PurgesWhatWaits,
     StripsNothing,

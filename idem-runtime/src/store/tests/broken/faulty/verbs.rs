@@ -4,7 +4,10 @@ use bytes::Bytes;
 use tokio::task::yield_now;
 
 use super::{super::super::super::row::Ending, *};
-use crate::state::{Reason, State};
+use crate::{
+    conformance::steps::TTL,
+    state::{Reason, State},
+};
 
 impl Faulty {
     pub(super) async fn claim_one(&self, claim: &Claim) -> Claimed {
@@ -181,6 +184,9 @@ impl Faulty {
                 }
             }),
             (Fault::BelievesTheLastRun, _) => self.change(resolve.record, |row| row.rerun_until = Millis::default()),
+            (Fault::ResumesWhatIsHeld, _) if matches!(resolve.to, Resolution::Resume) => {
+                self.change(resolve.record, |row| row.rerun_until = row.rerun_until.max(row.created_at.plus(TTL)));
+            }
             (Fault::GuardsTheWindowsOnly, _) if !matches!(resolve.to, Resolution::Release) => {
                 resolve.quarantine = Duration::ZERO;
             }
@@ -206,6 +212,9 @@ impl Faulty {
         match (self.fault, before) {
             (Fault::ResolvesWithoutANewAttempt, Some(before)) => {
                 self.change(resolve.record, |row| row.attempt = before.attempt);
+            }
+            (Fault::ResumesInTheOldWindow, Some(before)) => {
+                self.change(resolve.record, |row| row.rerun_until = before.rerun_until);
             }
             (Fault::GuardsTheQuarantineOnly, Some(before)) if resolved => self.change(resolve.record, |row| {
                 row.guard_until = before.lease_until.plus(resolve.quarantine);

@@ -5,7 +5,12 @@ use super::Fault;
 pub(in super::super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (
         Fault::RunsAgainForAnybody,
-        &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends", "what_was_not_run_again_is_never_purged"],
+        &[
+            "both_sides_must_allow_a_rerun",
+            "a_window_for_reruns_ends",
+            "what_was_not_run_again_is_never_purged",
+            "what_is_resumed_is_run_again",
+        ],
     ),
     (Fault::GivesAnyRecordAWindow, &["both_sides_must_allow_a_rerun", "a_window_for_reruns_ends"]),
     (
@@ -18,11 +23,14 @@ pub(in super::super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_run_that_continues_finds_the_steps",
             "the_age_of_a_step_counts_from_its_first_start",
             "a_step_ends_or_its_run_is_taken_over",
+            "what_is_resumed_is_run_again",
         ],
     ),
     (Fault::CountsTheWindowFromTheLastRun, &["a_window_for_reruns_ends"]),
     (Fault::ReleasesInAnyRun, &["a_run_that_continues_gives_nothing_back"]),
-    (Fault::BelievesTheLastRun, &["an_operator_settles_what_may_be_run_again"]),
+    (Fault::BelievesTheLastRun, &["an_operator_settles_what_may_be_run_again", "what_is_resumed_is_run_again"]),
+    (Fault::ResumesWhatIsHeld, &["what_is_resumed_is_run_again"]),
+    (Fault::ResumesInTheOldWindow, &["what_is_resumed_is_run_again"]),
     (Fault::RecoversWhatWaits, &["a_recovery_takes_what_was_not_run_again_in_time"]),
     (Fault::PurgesWhatWaits, &["what_was_not_run_again_is_never_purged"]),
 ];

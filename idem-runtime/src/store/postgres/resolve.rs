@@ -1,0 +1,98 @@
+//! Settling what its run did not.
+
+use super::{
+    argument::{Arg, text},
+    record::column,
+    verbs::{Verbs, attempt, body, contradiction, headers, millis, status, uuid},
+};
+use crate::{
+    state::{Reason, State},
+    store::{Attempt, Resolution, Resolve, StoreError},
+};
+
+/// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
+/// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
+/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. A
+/// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch. One that is to be run again may be
+/// so for `$13`, if it ever might.
+const RESOLVE: &str = "
+with cur as materialized (
+  select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
+   where k.kid = $1::uuid and k.fence = $2::int8
+     and case when $3::int2 = 4
+              then k.state in (5, 6) and k.reason in ({ended}) and {only_run}
+                or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
+              else ($3::int2 <> 6 or k.rerun_until > 'epoch')
+               and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now}) end
+     for update of k
+),
+moved as (
+  update {schema}.idem_key k set
+    state       = $3::int2,
+    reason      = $12::int2,
+    fence       = nextval('{schema}.idem_fence'),
+    attempt     = $4::uuid,
+    recover_at  = case when $3::int2 = 6 then 'epoch' else k.recover_at end,
+    rerun_until = case when $3::int2 = 6 then {now} + $13::int8 * interval '1 millisecond' else k.rerun_until end,
+    expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
+                       then {now} + (k.expires_at - k.created_at) else k.expires_at end,
+    guard_until = case when $3::int2 <> 2 then k.guard_until
+                       else greatest(k.lease_until + $5::int8 * interval '1 millisecond',
+                                     case when {now} - k.created_at >= (k.expires_at - k.created_at) / 2
+                                          then {now} + (k.guard_until - k.created_at) else k.guard_until end) end
+    from cur where k.kid = cur.kid
+  returning k.kid, cur.state as from_state
+),
+answered as (
+  insert into {schema}.idem_response (kid, status, headers, body)
+  select moved.kid, $7::int4, $8::bytea, $9::bytea from moved where $3::int2 = 2 and not $6::bool
+  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
+),
+voided as (
+  delete from {schema}.idem_response p using moved where p.kid = moved.kid and $6::bool
+),
+audited as (
+  insert into {schema}.idem_audit (at, kid, fence, from_state, to_state, who, why)
+  select {now}, moved.kid, $2::int8, moved.from_state, $3::int2, $10::text, $11::text from moved
+)
+select exists (select 1 from moved) as resolved";
+
+/// The template with what `state` says of reasons.
+pub(super) fn whole() -> String {
+    RESOLVE.replace("{ended}", &ended())
+}
+
+/// The codes of `Reason::body_has_ended`. Codes are small; one that is left out waits for its quarantine.
+fn ended() -> String {
+    let ended = (1..100).filter_map(Reason::from_code).filter(|reason| reason.body_has_ended());
+    let codes: Vec<String> = ended.map(|reason| reason.code().to_string()).collect();
+    codes.join(", ")
+}
+
+impl Verbs {
+    pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
+        let (state, answer) = match &resolve.to {
+            Resolution::Complete(response) => (State::Done, Some(response)),
+            Resolution::Void => (State::Done, None),
+            Resolution::Release => (State::Released, None),
+            Resolution::Resume => (State::Resumable, None),
+        };
+        let args = [
+            Arg::Uuid(uuid(resolve.record)),
+            Arg::Long(resolve.seen.0),
+            Arg::Short(state.code()),
+            Arg::Uuid(attempt(Attempt::random())),
+            Arg::Long(millis(resolve.quarantine)),
+            Arg::Flag(matches!(resolve.to, Resolution::Void)),
+            Arg::Int(status(answer)),
+            Arg::Bytes(headers(answer)),
+            Arg::Bytes(body(answer)),
+            Arg::Text(text(&resolve.by.who)),
+            Arg::Text(text(&resolve.by.why)),
+            Arg::Short(resolve.reason.code()),
+            Arg::Long(millis(resolve.rerun)),
+        ];
+        let rows = self.connections.rows(&self.statements.resolve, &args).await?;
+        column(rows.first().ok_or_else(contradiction)?, "resolved")
+    }
+}
