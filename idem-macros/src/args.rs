@@ -30,6 +30,7 @@ pub(crate) struct Args {
     pub(crate) in_flight: Attr<InFlight>,
     pub(crate) client_errors: Attr<ClientErrors>,
     pub(crate) in_doubt: Attr<InDoubt>,
+    pub(crate) input: Attr<LitStr>,
     pub(crate) timeout: Attr<Seconds>,
     pub(crate) foreign_scope: Attr<ForeignScope>,
     pub(crate) webhook: Attr<()>,
@@ -150,6 +151,8 @@ const ARGUMENTS: &[Argument] = &[
         let choices = [Choice::word("hold", || InDoubt::Hold), Choice::word("rerun_deduped", || InDoubt::RerunDeduped)];
         args.in_doubt.set(from.key, from.choice(&choices))
     }),
+    // input = "signup"
+    argument("input", r#"input = "signup""#, |args, from| args.input.set(from.key, from.string())),
     // timeout = "30s"
     argument("timeout", r#"timeout = "30s""#, |args, from| args.timeout.set(from.key, from.duration())),
     // foreign_scope = reject

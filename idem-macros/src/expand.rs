@@ -21,7 +21,7 @@ pub(crate) use recover::recover;
 pub(crate) fn expand(operation: &Operation) -> TokenStream {
     match &operation.kind {
         Kind::Handler { key, state } => handler::expand(operation, key.as_ref(), state.as_ref()),
-        Kind::Function { key, runtime } => function::expand(operation, key, runtime),
+        Kind::Function { key, runtime, input } => function::expand(operation, key, runtime, input.as_ref()),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Operation {
 
 pub(crate) enum Kind {
     Handler { key: Option<Expr>, state: Option<Type> },
-    Function { key: Expr, runtime: Expr },
+    Function { key: Expr, runtime: Expr, input: Option<Expr> },
 }
 
 /// What the static says.
@@ -34,6 +34,7 @@ pub(crate) struct Facts {
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) client_errors: Option<ClientErrors>,
     pub(crate) in_doubt: Option<InDoubt>,
+    pub(crate) input: Option<LitStr>,
     pub(crate) timeout: Option<u64>,
     pub(crate) foreign_scope: Option<ForeignScope>,
     pub(crate) webhook: bool,
@@ -51,7 +52,9 @@ impl Operation {
             let key = required(cx, args.key, || missing("key", "no request to take it from", "job.id"));
             let no_state = "no router state to find it in";
             let runtime = required(cx, args.runtime, || missing("runtime", no_state, "ctx.idem"));
-            key.and_then(|key| expr(key, &func)).zip(runtime).map(|(key, runtime)| Kind::Function { key, runtime })
+            let input = args.input.get().and_then(|name| expr(Value::Named(name.clone()), &func));
+            let needed = key.and_then(|key| expr(key, &func)).zip(runtime);
+            needed.map(|(key, runtime)| Kind::Function { key, runtime, input })
         } else {
             let key = args.key.into_value().and_then(|key| expr(key, &func));
             Some(Kind::Handler { key, state: args.state.into_value() })
@@ -67,6 +70,7 @@ impl Operation {
             in_flight: args.in_flight.into_value(),
             client_errors: args.client_errors.into_value(),
             in_doubt: args.in_doubt.into_value(),
+            input: args.input.into_value(),
             timeout: args.timeout.into_value().map(|timeout| timeout.seconds),
             foreign_scope: args.foreign_scope.into_value(),
             webhook: args.webhook.get().is_some(),

@@ -16,6 +16,7 @@ use crate::{
     error::{Error, ErrorKind},
     fingerprint::Fingerprint,
     function,
+    input::Input,
     key::{KeyPart, RecordId, Scope, ScopePart},
     operation::{self, Kind, Operation},
     owner::Owner,
@@ -59,7 +60,7 @@ impl Runtime {
     /// Claims the keys of many messages in one statement, for a consumer that takes a hundred at once: each of them then
     /// [runs](Batch::run) as it would alone, but does not ask the store whether it may.
     ///
-    /// `op` is the operation of a plain `function` of this program, without a `Tx`; `keys` are the scope and the key of
+    /// `op` is the operation of a plain `function` of this program, without a `Tx` and without `input`; `keys` are the scope and the key of
     /// each message, as the annotation has them ([`Global`](crate::Global) for `scope = global`). A key that comes twice is
     /// claimed once; the second message is a retry of the first. A key that no call could have is left out: its own call
     /// says what is wrong with it. Claims are made in the order of their records, so that two consumers that got the same
@@ -130,7 +131,7 @@ impl Runtime {
             }
             let (scope, key) = (Scope::of(&scope), KeySource::Given(key.key_bytes().into_owned()));
             let watch = self.observer().fetch(operation.op); // no call yet
-            if let Ok(call) = function::prepare(operation, self, &scope, key, watch) {
+            if let Ok((call, _)) = function::prepare(operation, self, &scope, key, Input::default(), watch) {
                 calls.entry(call.record).or_insert(call);
             }
         }
@@ -143,6 +144,9 @@ impl Runtime {
 fn claimable(op: &str) -> Result<&'static Operation, Error> {
     let operation = operation::named(op).ok_or_else(|| invalid("this program has no such operation"))?;
     match (operation.kind, operation.transaction) {
+        (Kind::Function, None) if operation.input.is_some() => {
+            Err(invalid("its `input` is kept with the claim, and is not known before the call"))
+        }
         (Kind::Function, None) => Ok(operation),
         (Kind::Function, Some(_)) => Err(invalid("what runs in a transaction is claimed by that")),
         (Kind::Handler, _) => Err(invalid("it is a handler's operation, not a plain function's")),

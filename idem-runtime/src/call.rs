@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+
 use crate::{
     error::{Error, ErrorKind, Fate},
     fingerprint::Fingerprint,
@@ -36,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) record: RecordId,
     pub(crate) scope: Arc<str>,
     pub(crate) fingerprint: Fingerprint,
+    /// Kept with the claim, so that the completer can make this call again.
+    pub(crate) input: Option<Bytes>,
     /// How long a duplicate waits for the first run; zero: not at all.
     pub(crate) patience: Duration,
     /// While the first run is under way, a duplicate is told where to fetch its result.

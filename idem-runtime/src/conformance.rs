@@ -5,6 +5,7 @@
 pub mod claims;
 pub mod committed;
 pub mod finishes;
+pub mod inputs;
 pub mod listings;
 pub mod operators;
 pub mod purges;
@@ -34,8 +35,9 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`purges`] and [`recorded`].
-/// A store that reads its time from a database moves its records and their steps, and the time of its last purge, back instead.
+/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`inputs`], [`purges`] and
+/// [`recorded`]. A store that reads its time from a database moves its records and their steps, and the time of its last purge,
+/// back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
     /// Lets `by` pass for every record, and since the last purge.
@@ -47,7 +49,7 @@ pub trait Clock: Send + Sync {
 /// `store_conformance!(new_store)` takes the path of an `async fn() -> (guard, store)`; the guard (a folder, a
 /// database of the test's own, or `()`) is dropped after the case. `store_conformance!(timed new_store_with_clock)`
 /// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
-/// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
+/// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns), [`inputs`](crate::conformance::inputs) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
 /// runtime. `store_conformance!(steps new_store_with_clock)` adds those in [`recorded`](crate::conformance::recorded), for a
 /// store that keeps the steps of runs. `store_conformance!(bodies new_store_with_body)` adds those in
@@ -184,6 +186,13 @@ macro_rules! __store_cases {
             an_operator_settles_what_may_be_run_again
             what_is_resumed_is_run_again
             what_was_not_run_again_is_never_purged
+        }
+        $each! { timed $with, inputs:
+            an_interrupted_run_is_found_with_its_input
+            an_input_belongs_to_its_epoch
+            only_what_was_interrupted_is_found
+            an_interrupted_run_is_given_out_once_in_a_while
+            what_is_resumed_is_found_at_once
         }
         $each! { timed $with, purges:
             what_is_over_is_purged

@@ -84,9 +84,9 @@ pub enum ErrorKind {
     TimedOut,
     /// The body panicked; whether it took effect is unknown, but in a transaction, where it is undone.
     Panicked,
-    /// The request's body is longer than `max_request`.
+    /// The request's body is longer than `max_request`, or a function's `input` than `max_input`.
     TooLarge,
-    /// The request's body could not be read to its end.
+    /// The request's body could not be read to its end, or a function's `input` cannot be written as JSON.
     Unreadable,
     /// A webhook's signature is wrong, missing or out of date (feature `webhook`).
     Unverified,
@@ -170,8 +170,8 @@ impl fmt::Display for Error {
             ErrorKind::Draining => "the service is shutting down",
             ErrorKind::TimedOut => "the operation ran into its time limit",
             ErrorKind::Panicked => "the operation panicked",
-            ErrorKind::TooLarge => "the request body is too large",
-            ErrorKind::Unreadable => "the request body could not be read",
+            ErrorKind::TooLarge => "the request is too large",
+            ErrorKind::Unreadable => "the request could not be read",
             ErrorKind::Unverified => "the webhook's signature does not hold",
             ErrorKind::InvalidEvent => "the webhook's event cannot be read",
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",

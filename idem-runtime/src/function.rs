@@ -11,6 +11,7 @@ use crate::{
     error::{Error, ErrorKind},
     execution::{Execution, Supply},
     fingerprint::{Content, Material, fingerprint},
+    input::Input,
     key::Scope,
     observe::{Ending, Watch},
     operation::{Operation, PayloadRule},
@@ -153,12 +154,29 @@ where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
+    function_of(operation, runtime, scope, key, Input::default(), recorder, body).await
+}
+
+/// As [`function`], with the argument that is kept for whoever goes on with the operation when it is interrupted.
+pub async fn function_of<R, B, F>(
+    operation: &'static Operation,
+    runtime: Runtime,
+    scope: Scope,
+    key: KeySource,
+    input: Input,
+    recorder: Recorder<R>,
+    body: B,
+) -> R
+where
+    B: FnOnce(&mut Supply) -> Result<F, Error>,
+    F: Future<Output = R>,
+{
     let watch = runtime.observer().watch(operation.op, Some(&scope));
     let span = watch.span();
-    let call = prepare(operation, &runtime, &scope, key, watch.clone());
+    let call = prepare(operation, &runtime, &scope, key, input, watch.clone());
     async move {
         match call {
-            Ok(call) => called(&runtime, &call, recorder, body).await,
+            Ok((call, unkept)) => called(&runtime, &call, unkept, recorder, body).await,
             Err(error) => {
                 watch.end(Ending::of_refusal(error.kind()));
                 (recorder.refuse)(error.with(|about| about.op = Some(operation.op)))
@@ -169,13 +187,18 @@ where
     .await
 }
 
-async fn called<R, B, F>(runtime: &Runtime, call: &Call, recorder: Recorder<R>, body: B) -> R
+/// `unkept`: why its argument cannot be kept. Then it is not run, and what is due is replayed all the same.
+async fn called<R, B, F>(runtime: &Runtime, call: &Call, unkept: Option<Error>, recorder: Recorder<R>, body: B) -> R
 where
     B: FnOnce(&mut Supply) -> Result<F, Error>,
     F: Future<Output = R>,
 {
     let (read, refuse) = (recorder.read, recorder.refuse);
-    let error = match engine::run(runtime, call, |owner| borrowed(owner, body, recorder)).await {
+    let answer = match unkept {
+        Some(error) => engine::peek(runtime, call).await.unwrap_or_else(|| Answer::Refused(call.explain(error))),
+        None => engine::run(runtime, call, |owner| borrowed(owner, body, recorder)).await,
+    };
+    let error = match answer {
         Answer::Ran { value, .. } => return value, // its end was seen when it was stored
         Answer::Replay(stored) => match read(stored.body.as_deref().unwrap_or_default()) {
             Ok(value) => {
@@ -208,20 +231,27 @@ pub(crate) fn prepare(
     runtime: &Runtime,
     scope: &Scope,
     key: KeySource,
+    input: Input,
     watch: Watch,
-) -> Result<Call, Error> {
+) -> Result<(Call, Option<Error>), Error> {
     runtime.serves(operation)?;
     let KeySource::Given(key) = key else { return Err(Error::new(ErrorKind::MissingKey)) };
     let material = Material { path: &[], query: "", media_type: "", body: Content::Bytes(&[]) };
-    Ok(Call {
+    let (input, unkept) = match input.within(runtime.config().max_input) {
+        Ok(input) => (input, None),
+        Err(error) => (None, Some(error)),
+    };
+    let call = Call {
         operation,
         record: runtime.record(operation, scope, &key)?,
         scope: scope.text(),
         fingerprint: operation.bound(scope, fingerprint(PayloadRule::None, &material)),
+        input,
         patience: runtime.rules(operation).patience,
         accepts: false, // nothing to fetch it with
         watch,
-    })
+    };
+    Ok((call, unkept))
 }
 
 /// A body that borrows from its caller.

@@ -20,6 +20,7 @@ mod function;
 mod http;
 #[doc = include_str!("docs/in_doubt.md")]
 pub mod in_doubt {}
+mod input;
 pub mod jobs;
 mod key;
 mod lease;
@@ -38,6 +39,7 @@ pub mod private;
 pub mod problems;
 mod purge;
 mod recovery;
+mod resume;
 mod runtime;
 pub mod state;
 mod steps;
@@ -65,6 +67,7 @@ pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope
 pub use operation::InFlight;
 pub use operations::OperationInfo;
 pub use recovery::{InDoubt, Recovery};
+pub use resume::Interrupted;
 pub use runtime::{BuildError, Builder, Drained, Fault, Runtime};
 pub use steps::{Given, StepKey, Steps};
 #[cfg(feature = "postgres")]

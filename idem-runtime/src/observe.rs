@@ -8,6 +8,7 @@ mod meters;
 mod pace;
 mod recovered;
 mod replays;
+mod resumed;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -19,6 +20,7 @@ pub(crate) use self::{
     ending::Ending,
     pace::Pace,
     recovered::Recovered,
+    resumed::Resumed,
     watch::{Running, Watch},
 };
 use self::{meters::Meters, replays::Replays};
@@ -57,6 +59,11 @@ impl Observer {
     /// What a recovery hook was asked, and what came of it.
     pub(crate) fn recovered(&self, op: &'static str, recovered: Recovered) {
         self.meters(op).recovered(recovered);
+    }
+
+    /// An interrupted operation was called again, and what came of it.
+    pub(crate) fn resumed(&self, op: &'static str, resumed: Resumed) {
+        self.meters(op).resumed(resumed);
     }
 
     fn meters(&self, op: &'static str) -> Arc<Meters> {

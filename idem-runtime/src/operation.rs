@@ -32,6 +32,8 @@ pub struct Operation {
     pub(crate) transaction: Option<Database>,
     /// The body's effects are recorded steps.
     pub(crate) steps: bool,
+    /// The parameter that is kept for whoever goes on with it.
+    pub(crate) input: Option<&'static str>,
 }
 
 /// Where an annotation stands. Two annotations at one place are one: an attribute above ours may emit the item again.
@@ -186,6 +188,7 @@ impl Operation {
             webhook: false,
             transaction: None,
             steps: false,
+            input: None,
         }
     }
 
@@ -257,6 +260,11 @@ impl Operation {
     #[must_use]
     pub const fn webhook(self) -> Self {
         Self { webhook: true, ..self }
+    }
+
+    #[must_use]
+    pub const fn input(self, parameter: &'static str) -> Self {
+        Self { input: Some(parameter), ..self }
     }
 
     #[must_use]

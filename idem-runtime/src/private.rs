@@ -13,7 +13,8 @@ pub use crate::{
     call::KeySource,
     error::Error,
     execution::{Supplied, Supply},
-    function::{Recordable, Recorder, function},
+    function::{Recordable, Recorder, function, function_of},
+    input::{Input, StoredInput},
     key::{Scope, ScopeWriter},
     operation::{
         ClientErrors, Database, ForeignScope, InDoubt, InFlight, KeyFormat, Kind, Operation, PayloadRule, Place,
@@ -58,6 +59,13 @@ where
     T: ScopePart + ?Sized,
 {
     part.write_scope(out);
+}
+
+pub fn input<T>(argument: &T) -> Input
+where
+    T: StoredInput + ?Sized,
+{
+    Input::of(argument)
 }
 
 #[must_use]

@@ -5,7 +5,11 @@ mod builder;
 mod find;
 mod resolve;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::{
@@ -23,6 +27,7 @@ use crate::{
     operation::Operation,
     purge::Purger,
     recovery::{Recoveries, Rooms},
+    resume::Completions,
     store::Store,
     sweep::Sweeper,
     transaction::Transactions,
@@ -101,14 +106,6 @@ impl Runtime {
         let purger = Purger::new(Arc::clone(&store), &config, Arc::clone(&purge_confirmed));
         background.spawn(purger.run(draining.clone(), stop.clone()));
         let observer = Observer::new(config.served().map(|operation| operation.op));
-        if !config.sweep_every.is_zero() {
-            let (waiters, tasks) = (Arc::clone(&waiters), background.clone());
-            let (draining, stop, observer) = (draining.clone(), stop.clone(), Arc::clone(&observer));
-            let rooms = Rooms { waiters, tasks, draining, stop: stop.clone(), observer: Arc::clone(&observer) };
-            let recoveries = Recoveries::new(Arc::clone(&store), &config, rooms);
-            let (every, store_timeout, store) = (config.sweep_every, config.store_timeout, Arc::clone(&store));
-            background.spawn(Sweeper { store, every, store_timeout, observer, recoveries, stop }.run());
-        }
         let inner = Inner {
             store,
             config,
@@ -125,7 +122,35 @@ impl Runtime {
             _stop_when_gone: stop.clone().drop_guard(),
             stop,
         };
-        Self { inner: Arc::new(inner) }
+        let runtime = Self { inner: Arc::new(inner) };
+        runtime.look_for_what_is_left();
+        runtime
+    }
+
+    /// Starts the look for doubts and for what was interrupted.
+    fn look_for_what_is_left(&self) {
+        let (inner, config) = (&self.inner, self.config());
+        if config.sweep_every.is_zero() {
+            return;
+        }
+        let rooms = Rooms {
+            waiters: Arc::clone(&inner.waiters),
+            observer: Arc::clone(&inner.observer),
+            tasks: inner.background.clone(),
+            draining: inner.draining.clone(),
+            stop: inner.stop.clone(),
+        };
+        let runtime = WeakRuntime(Arc::downgrade(inner));
+        let sweeper = Sweeper {
+            store: self.shared_store(),
+            every: config.sweep_every,
+            store_timeout: config.store_timeout,
+            observer: Arc::clone(&inner.observer),
+            recoveries: Recoveries::new(self.shared_store(), config, rooms.clone()),
+            completions: Completions::new(self.shared_store(), config, rooms, runtime),
+            stop: inner.stop.clone(),
+        };
+        inner.background.spawn(sweeper.run());
     }
 
     /// Stops taking new claims: they get 503 `idempotency-draining`. Replays are still served, bodies go on, and
@@ -237,6 +262,15 @@ impl Runtime {
 
     pub(crate) fn bodies(&self) -> &TaskTracker {
         &self.inner.bodies
+    }
+}
+
+/// For a task of the runtime's own, which must not keep it alive.
+pub(crate) struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    pub(crate) fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(|inner| Runtime { inner })
     }
 }
 

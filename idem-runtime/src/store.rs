@@ -15,6 +15,7 @@ mod operator;
 mod postgres;
 mod purge;
 mod recover;
+mod resume;
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -36,6 +37,7 @@ pub use self::{
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
     purge::{Due, Mark, Purge, Purged, Strip, Stripped},
     recover::{PutOff, Recover, Recovering},
+    resume::{Resume, Resuming},
     step::{EndStep, StartStep, Started, Step, StepBegun, StepEnded, StepKind},
     transaction::{Begin, Begun, Commit, Committed, OpenTransaction, Transactions},
     words::{
@@ -140,6 +142,27 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// *Returns* `false` and changes nothing where the fence is stale or the record is not in doubt any more.
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError>;
+
+    /// Finds operations that were interrupted and that nobody goes on with: those that are resumable, or in flight without a
+    /// lease for longer than `grace`, whose window for being run again is not over, whose claim has kept an
+    /// [`input`](Claim::input) in the record's current epoch, and whose last run ended longer ago than
+    /// [`back_off`](Resume::back_off). Nobody else gets them, by this verb, within `lease` or until the next claim takes them;
+    /// for all others they stay as they are.
+    ///
+    /// *Atomicity:* looking and noting that are one step, also against other processes, per record.
+    ///
+    /// *Returns* at most `limit` records, those first that were to be tried first. It may leave out what is locked, and what was
+    /// interrupted in the last seconds.
+    ///
+    /// *Errors:* whether it happened is unknown; what it gave out is given out again after `lease`. By itself, a store keeps no
+    /// inputs, and this fails as [`StoreErrorKind::Setup`].
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        let _ = resume;
+        Err(StoreError::new(
+            StoreErrorKind::Setup,
+            "this store keeps no inputs, so it cannot go on with interrupted operations",
+        ))
+    }
 
     /// Counts what is in doubt, by operation; a record in flight whose lease has ended is.
     ///
@@ -324,6 +347,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         (**self).put_off(put_off).await
+    }
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        (**self).interrupted(resume).await
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         (**self).survey().await

@@ -1,5 +1,7 @@
 //! Looks for doubts that nobody meets: a key whose process has died is met by its retry, or by nobody. Where there is a
-//! recovery hook, it is asked about them.
+//! recovery hook, it is asked about them; and what was interrupted goes on.
+
+mod slots;
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -7,10 +9,12 @@ use futures_util::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::slots::{Slots, Work};
 use crate::{
     key::RecordId,
     observe::Observer,
     recovery::Recoveries,
+    resume::Completions,
     store::{Doubts, Store},
 };
 
@@ -23,6 +27,7 @@ pub(crate) struct Sweeper {
     pub(crate) store_timeout: Duration,
     pub(crate) observer: Arc<Observer>,
     pub(crate) recoveries: Arc<Recoveries>,
+    pub(crate) completions: Option<Arc<Completions>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -44,6 +49,9 @@ impl Sweeper {
                     self.observer.doubts(&survey.doubts);
                     known = tell(&known, &survey.doubts, &self.recoveries);
                     self.recoveries.look(&survey.doubts).await;
+                    if let Some(completions) = &self.completions {
+                        completions.look().await;
+                    }
                     survey.behind
                 }
                 failed => {

@@ -15,7 +15,8 @@ use idem_runtime::{
     store::{
         Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
         OpenTransaction, Outcome, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve,
-        StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
+        Resume, Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey,
+        Transactions,
     },
 };
 use sqlx::{AnyPool, AssertSqlSafe, any::AnyPoolOptions};
@@ -117,6 +118,9 @@ impl Store for Broken {
     }
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         self.inner.put_off(put_off).await
+    }
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        self.inner.interrupted(resume).await
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         self.inner.survey().await

@@ -8,7 +8,7 @@ const DASHBOARD: &str = include_str!("../../examples/grafana/dashboard.json");
 const ALERTS: &str = include_str!("../../examples/grafana/alerts.yaml");
 
 /// What exists, with its labels.
-const COUNTERS_AND_GAUGES: [(&str, &[&str]); 12] = [
+const COUNTERS_AND_GAUGES: [(&str, &[&str]); 13] = [
     ("idem_requests_total", &["op", "outcome"]),
     ("idem_in_flight", &["op"]),
     ("idem_in_doubt", &["op"]),
@@ -18,6 +18,7 @@ const COUNTERS_AND_GAUGES: [(&str, &[&str]); 12] = [
     ("idem_unknown_fingerprint_total", &["op"]),
     ("idem_replay_heavy_scopes_total", &["op"]),
     ("idem_recoveries_total", &["op", "outcome"]),
+    ("idem_resumptions_total", &["op", "outcome"]),
     ("idem_purged_records_total", &[]),
     ("idem_purged_answers_total", &[]),
     ("idem_purge_refusals_total", &["reason"]),

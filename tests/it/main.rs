@@ -7,6 +7,7 @@ mod basic;
 mod batches;
 mod builder;
 mod cache;
+mod completing;
 mod costs;
 mod crash;
 mod deploys;

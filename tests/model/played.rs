@@ -125,6 +125,7 @@ impl Played<'_> {
             ttl: TTL,
             guard: TTL,
             rerun: if self.config.rerun { WINDOW } else { Duration::ZERO },
+            input: None,
         };
         let claimed = self.store.claim(&[claim]).await.map_err(|error| error.to_string())?;
         same("granted", &true, &matches!(claimed[..], [Claimed::Owner(_)]))

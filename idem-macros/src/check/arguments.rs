@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 
 use crate::{
-    args::{Args, ClientErrors, InFlight, Payload, Scope},
+    args::{Args, ClientErrors, InDoubt, InFlight, Payload, Scope},
     ctxt::Ctxt,
     item::HandlerFn,
 };
@@ -17,6 +17,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_client_errors(cx, args);
     check_wait(cx, args);
     check_in_doubt(cx, args, func);
+    check_input(cx, args, func);
     check_foreign_scope(cx, args, func);
 }
 
@@ -161,6 +162,31 @@ fn check_in_doubt(cx: &Ctxt, args: &Args, func: &HandlerFn) {
         let message = format_args!(
             "`in_doubt` says nothing here: the next retry continues the `Steps` of `{name}`\n\
              help: leave it out, and write `steps.once(..)` for what must not run again"
+        );
+        cx.error(key, message);
+    }
+}
+
+// C-25: kept for the completer, which calls a plain function again; what is never run again needs none.
+fn check_input(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    let Some(key) = args.input.key() else { return };
+    let name = func.name();
+    if args.function.key().is_none() {
+        let message = format_args!(
+            "`input` is kept to call a plain `function` again, handler `{name}` is called by its clients\n\
+             help: leave it out, or move the work to a function that `{name}` calls"
+        );
+        cx.error(key, message);
+    } else if func.transactions().next().is_some() {
+        let message = format_args!(
+            "`input` says nothing here: what `{name}` does is undone with its `Tx` if it fails\n\
+             help: leave it out"
+        );
+        cx.error(key, message);
+    } else if !matches!(args.in_doubt.get(), Some(InDoubt::RerunDeduped)) {
+        let message = format_args!(
+            "`input` is kept to run `{name}` again, which is never done\n\
+             help: write `in_doubt = rerun_deduped` if all that it does outside dedupes by the provider key"
         );
         cx.error(key, message);
     }

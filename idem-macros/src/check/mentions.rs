@@ -1,4 +1,4 @@
-//! What `scope`, `key` and `runtime` may refer to.
+//! What `scope`, `key`, `input` and `runtime` may refer to.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -22,6 +22,9 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     }
     if let Some(value) = args.key.get() {
         check_value(cx, "key", value, func);
+    }
+    if let Some(lit) = args.input.get() {
+        check_name(cx, "input", lit, func);
     }
     if let Some(expr) = args.runtime.get() {
         check_not_supplied(cx, "runtime", expr, func);
@@ -61,14 +64,18 @@ fn help_for_name(argument: &str, text: &str, func: &HandlerFn) -> String {
         return "write the word without quotes if all callers share their keys: `scope = global`".to_owned();
     }
     let is_word = text.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !is_word && syn::parse_str::<Expr>(text).is_ok() {
+    let may_be_expr = argument != "input";
+    if may_be_expr && !is_word && syn::parse_str::<Expr>(text).is_ok() {
         return format!("write an expression without quotes: `{argument} = {text}`");
     }
     let names: Vec<_> =
         func.caller_params().flat_map(|param| pattern::names(&param.pat)).map(|name| format!("`{name}`")).collect();
     let name = func.name();
     match &names[..] {
-        [] => format!("`{name}` takes no parameters; write an expression without quotes: `{argument} = ..`"),
+        [] if may_be_expr => {
+            format!("`{name}` takes no parameters; write an expression without quotes: `{argument} = ..`")
+        }
+        [] => format!("`{name}` takes no parameters"),
         names => format!("`{name}` takes {}", names.join(", ")),
     }
 }

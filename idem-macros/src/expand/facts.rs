@@ -109,12 +109,13 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
         };
         quote_spanned!(here()=> in_doubt(#p::InDoubt::#rule))
     });
+    let input = facts.input.as_ref().map(|name| quote_spanned!(here()=> input(#name)));
     let timeout = facts.timeout.map(|seconds| quote_spanned!(here()=> timeout(#seconds)));
     let foreign_scope = facts
         .foreign_scope
         .map(|ForeignScope::Reject| quote_spanned!(here()=> foreign_scope(#p::ForeignScope::Reject)));
     let webhook = facts.webhook.then(|| quote_spanned!(here()=> webhook()));
-    let of_runs = [in_flight, client_errors, in_doubt, timeout];
+    let of_runs = [in_flight, client_errors, in_doubt, input, timeout];
     let all = [ttl, refuse_late, header, optional, key_format, payload]
         .into_iter()
         .chain(of_runs)

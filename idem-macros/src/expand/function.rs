@@ -10,7 +10,7 @@ use crate::{
     operation::Operation,
 };
 
-pub(super) fn expand(operation: &Operation, key: &Expr, runtime: &Expr) -> TokenStream {
+pub(super) fn expand(operation: &Operation, key: &Expr, runtime: &Expr, input: Option<&Expr>) -> TokenStream {
     let p = private(operation);
     let func = &operation.func;
     let (attrs, vis, signature) = (&func.attrs, &func.vis, signature(func));
@@ -22,17 +22,30 @@ pub(super) fn expand(operation: &Operation, key: &Expr, runtime: &Expr) -> Token
     let runtime = quote_spanned!(here_at(runtime)=> #at::runtime(#borrowed));
     let scope = parts::scope(operation, &TokenStream::new());
     let key = parts::key(operation, key, &TokenStream::new());
+    let input = input.map(|input| {
+        let (at, borrowed) = (private_at(operation, here_at(input)), parts::borrowed(input));
+        quote_spanned!(here_at(input)=> #at::input(#borrowed))
+    });
     let (_, supplied) = Binding::all(func);
     let takes = supplied.iter().map(Binding::take).collect();
     let body = parts::body(operation, &supplied, &takes);
+    let call = match &input {
+        Some(_) => quote_spanned!(here()=> function_of),
+        None => quote_spanned!(here()=> function),
+    };
+    let input = input.into_iter();
+    let (kept, kept_as) = (input.clone(), input.map(|_| quote_spanned!(here()=> __idem_input,)));
     let statements = quote_spanned! {here()=>
         let __idem_operation = #facts;
         let __idem_recorder = #recorder;
         let __idem_runtime = #runtime;
         let __idem_scope = #scope;
         let __idem_key = #key;
+        #(let __idem_input = #kept;)*
         let __idem_body = #body;
-        #p::function(__idem_operation, __idem_runtime, __idem_scope, __idem_key, __idem_recorder, __idem_body).await
+        #p::#call(
+            __idem_operation, __idem_runtime, __idem_scope, __idem_key, #(#kept_as)* __idem_recorder, __idem_body
+        ).await
     };
     let block = parts::outer_block(operation, statements);
     quote_spanned!(here()=> #(#attrs)* #vis #signature #block)

@@ -135,3 +135,66 @@ fn a_method() {
         "#]],
     );
 }
+
+/// `input` is evaluated by reference before the body can move it.
+#[test]
+fn a_function_whose_argument_is_kept() {
+    check(
+        r#"function, runtime = idem, scope = global, op = "provision", key = signup.id, in_doubt = rerun_deduped, input = "signup""#,
+        "async fn provision(idem: &Runtime, signup: Signup) -> Result<(), E> { body() }",
+        &expect![[r#"
+            async fn provision(idem: &Runtime, signup: Signup) -> Result<(), E> {
+                let __idem_operation = {
+                    static OPERATION: __p::Operation = __p::Operation::new(
+                            "provision",
+                            __p::Kind::Function,
+                            __p::Place {
+                                file: ::core::file!(),
+                                line: ::core::line!(),
+                                column: ::core::column!(),
+                                function: "provision",
+                            },
+                        )
+                        .key(::core::stringify!(signup.id))
+                        .payload(__p::PayloadRule::None)
+                        .in_doubt(__p::InDoubt::RerunDeduped)
+                        .input("signup");
+                    __p::inventory::submit! {
+                        __p::Registered(& OPERATION)
+                    }
+                    &OPERATION
+                };
+                let __idem_recorder = __p::recordable::<Result<(), E>>();
+                let __idem_runtime = __p::runtime(&(idem));
+                let __idem_scope = __p::scope(|_| {});
+                let __idem_key = __p::key(|| { __p::key_part(&(signup.id)) });
+                let __idem_input = __p::input(&(signup));
+                let __idem_body = move |__idem_supply: &mut __p::Supply| {
+                    ::core::result::Result::Ok(async move {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop,
+                            clippy::let_unit_value
+                        )]
+                        if false {
+                            let __idem_return: Result<(), E> = loop {};
+                            return __idem_return;
+                        }
+                        { body() }
+                    })
+                };
+                __p::function_of(
+                        __idem_operation,
+                        __idem_runtime,
+                        __idem_scope,
+                        __idem_key,
+                        __idem_input,
+                        __idem_recorder,
+                        __idem_body,
+                    )
+                    .await
+            }
+        "#]],
+    );
+}

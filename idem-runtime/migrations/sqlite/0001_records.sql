@@ -53,6 +53,14 @@ create table idem_response (
   body    blob                                  -- null: not retained
 ) strict;
 
+-- The argument by which a function can be called again when nobody else does it. Apart from idem_key, and with rowid, because
+-- rows are long, and few operations have one. Stays until its record is removed: a deletion by each completion would cost as much as the claim.
+create table idem_input (
+  kid   blob    not null primary key,
+  epoch integer not null,                       -- of the runs that it is for: a fresh run does not see it
+  body  blob    not null                        -- JSON
+) strict;
+
 -- No foreign key to idem_key, whose row it would lock: the purge removes links with their record.
 create table idem_link (
   provider text    not null,

@@ -45,6 +45,7 @@ pub(crate) fn claim(key: &str) -> Claim {
         ttl: TTL,
         guard: GUARD,
         rerun: Duration::ZERO,
+        input: None,
     }
 }
 

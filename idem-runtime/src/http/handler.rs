@@ -198,6 +198,7 @@ async fn call(
     let longest = if rules.accepts { ACCEPTED_WAIT } else { rules.patience };
     let wished = prefer_wait(incoming).map(|wait| wait.min(longest));
     Call {
+        input: None,
         operation,
         record,
         scope: scope.text(),

@@ -94,6 +94,7 @@ impl Runtime {
         let unknown = || self.problem(&Error::new(ErrorKind::UnknownOperation));
         let Some((operation, state)) = found else { return unknown() };
         let call = Call {
+            input: None,
             operation,
             record: id,
             scope: scope.text(),

@@ -102,6 +102,7 @@ impl Runtime {
             ttl: rules.ttl,
             guard: rules.guard,
             rerun: self.config().rerun_window(call.operation),
+            input: call.input.clone(),
         }
     }
 }

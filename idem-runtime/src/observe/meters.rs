@@ -7,7 +7,7 @@ use std::{iter, time::Duration};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
 
-use super::{Ending, Recovered};
+use super::{Ending, Recovered, Resumed};
 use crate::{purge, store::Doubts};
 
 /// What is known of a metric beside its values.
@@ -58,13 +58,15 @@ const REPLAY_HEAVY: Metric =
     counter("idem_replay_heavy_scopes_total", "Scopes whose clients retry far more than all others, once a window.");
 const RECOVERIES: Metric =
     counter("idem_recoveries_total", "Questions to recovery hooks about doubts, by what came of them.");
+const RESUMPTIONS: Metric =
+    counter("idem_resumptions_total", "Interrupted operations that were called again, by what came of them.");
 const PURGED_RECORDS: Metric = counter("idem_purged_records_total", "Records that were removed.");
 const PURGED_ANSWERS: Metric = counter("idem_purged_answers_total", "Answers that were removed before their records.");
 const PURGE_REFUSALS: Metric =
     counter("idem_purge_refusals_total", "Purges that did not start because something was wrong, by reason.");
 const PURGE: Metric = seconds("idem_purge_seconds", "How long one purge took.");
 
-pub(super) const ALL: [&Metric; 16] = [
+pub(super) const ALL: [&Metric; 17] = [
     &REQUESTS,
     &CLAIM,
     &FINISH,
@@ -77,6 +79,7 @@ pub(super) const ALL: [&Metric; 16] = [
     &UNKNOWN_FINGERPRINT,
     &REPLAY_HEAVY,
     &RECOVERIES,
+    &RESUMPTIONS,
     &PURGED_RECORDS,
     &PURGED_ANSWERS,
     &PURGE_REFUSALS,
@@ -112,6 +115,7 @@ pub(super) struct Meters {
     unknown_fingerprint: Key,
     replay_heavy: Key,
     recoveries: [Key; Recovered::ALL.len()],
+    resumptions: [Key; Resumed::ALL.len()],
 }
 
 impl Meters {
@@ -122,6 +126,9 @@ impl Meters {
         };
         let recovered = |recovered: Recovered| {
             Key::from_parts(RECOVERIES.name, vec![by_op(op), Label::from_static_parts("outcome", recovered.as_str())])
+        };
+        let resumed = |resumed: Resumed| {
+            Key::from_parts(RESUMPTIONS.name, vec![by_op(op), Label::from_static_parts("outcome", resumed.as_str())])
         };
         let meters = Self {
             op,
@@ -135,6 +142,7 @@ impl Meters {
             unknown_fingerprint: key(&UNKNOWN_FINGERPRINT),
             replay_heavy: key(&REPLAY_HEAVY),
             recoveries: Recovered::ALL.map(recovered),
+            resumptions: Resumed::ALL.map(resumed),
         };
         meters.begin_at_zero();
         meters
@@ -143,7 +151,12 @@ impl Meters {
     /// A counter that is first seen at 1 has not risen for whoever watches it, so the first of its kind would wake nobody.
     fn begin_at_zero(&self) {
         let others = [&self.fenced, &self.unprotected, &self.unknown_fingerprint, &self.replay_heavy];
-        self.requests.iter().chain(&self.recoveries).chain(others).for_each(|key| count(key, 0));
+        self.requests
+            .iter()
+            .chain(&self.recoveries)
+            .chain(&self.resumptions)
+            .chain(others)
+            .for_each(|key| count(key, 0));
     }
 
     pub(super) fn ended(&self, ending: Ending) {
@@ -155,6 +168,10 @@ impl Meters {
 
     pub(super) fn recovered(&self, recovered: Recovered) {
         count(&self.recoveries[recovered as usize], 1);
+    }
+
+    pub(super) fn resumed(&self, resumed: Resumed) {
+        count(&self.resumptions[resumed as usize], 1);
     }
 
     pub(super) fn fenced(&self) {

@@ -3,10 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -24,14 +21,13 @@ use crate::{
         Audit, Doubts, Link, PutOff, Record, Recover, Recovering, Resolution, Resolve, Store, StoreError,
         StoredResponse,
     },
+    sweep::{Slots, Work},
     wait::Waiters,
 };
 
 /// Longer than anything has been silent.
 const FOREVER: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
-/// So many hooks of a process are asked at a time of one operation: a provider that hangs keeps nobody else's waiting.
-const SLOTS: usize = 8;
 /// How long a hook may take.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How much longer than its lease an owner is left alone that has not reported: it may be a little late.
@@ -40,6 +36,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// All that recovers in one process.
 pub(crate) struct Recoveries {
     hooks: HashMap<&'static str, Hooked>,
+    slots: Slots,
     store: Arc<dyn Store>,
     store_timeout: Duration,
     quarantine: Duration,
@@ -47,7 +44,6 @@ pub(crate) struct Recoveries {
     known: Known,
     waiters: Arc<Waiters>,
     observer: Arc<Observer>,
-    tasks: TaskTracker,
     draining: CancellationToken,
     stop: CancellationToken,
 }
@@ -55,10 +51,10 @@ pub(crate) struct Recoveries {
 struct Hooked {
     hook: Hook,
     operation: &'static Operation,
-    slots: Arc<Semaphore>,
 }
 
 /// The rooms of a runtime that it needs.
+#[derive(Clone)]
 pub(crate) struct Rooms {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) observer: Arc<Observer>,
@@ -71,12 +67,13 @@ impl Recoveries {
     pub(crate) fn new(store: Arc<dyn Store>, config: &Config, rooms: Rooms) -> Arc<Self> {
         let hook = |operation: &'static Operation| {
             let (_, hook) = config.hooks.iter().find(|(op, _)| op == operation.op)?;
-            let slots = Arc::new(Semaphore::new(SLOTS));
-            Some((operation.op, Hooked { hook: Arc::clone(hook), operation, slots }))
+            Some((operation.op, Hooked { hook: Arc::clone(hook), operation }))
         };
         let Rooms { waiters, observer, tasks, draining, stop } = rooms;
+        let hooks: HashMap<_, _> = config.served().filter_map(hook).collect();
         Arc::new(Self {
-            hooks: config.served().filter_map(hook).collect(),
+            slots: Slots::new(hooks.keys().copied(), tasks),
+            hooks,
             store,
             store_timeout: config.store_timeout,
             quarantine: config.quarantine,
@@ -84,7 +81,6 @@ impl Recoveries {
             known: Known::new(longest_pause(config.quarantine)),
             waiters,
             observer,
-            tasks,
             draining,
             stop,
         })
@@ -99,62 +95,9 @@ impl Recoveries {
     pub(crate) async fn look(self: &Arc<Self>, doubts: &[Doubts]) {
         let doubtful = |op: &str| doubts.iter().any(|doubts| doubts.op == op);
         self.known.keep_of(doubtful);
-        for (op, hooked) in self.hooks.iter().filter(|(op, _)| doubtful(op)) {
-            if !self.take(op, hooked).await {
+        for op in self.hooks.keys().filter(|op| doubtful(op)) {
+            if !self.slots.fill(op, self).await {
                 return;
-            }
-        }
-    }
-
-    /// As many as there are slots; `false` if the store does not give any out. Where there are more, each slot goes on until
-    /// there are none: what an outage leaves must not wait for one look per handful.
-    async fn take(self: &Arc<Self>, op: &'static str, hooked: &Hooked) -> bool {
-        let free = hooked.slots.available_permits();
-        if free == 0 {
-            return true;
-        }
-        let Some(taken) = self.give_out(op, free).await else { return false };
-        let more = taken.len() == free;
-        for first in taken {
-            let Ok(permit) = Arc::clone(&hooked.slots).try_acquire_owned() else { break }; // never: only this takes them
-            let this = Arc::clone(self);
-            self.tasks.spawn(async move {
-                let mut next = Some(first);
-                while let Some((recovering, known_for)) = next {
-                    this.recover(recovering, known_for).await;
-                    next = if more { this.give_out(op, 1).await.and_then(|mut taken| taken.pop()) } else { None };
-                }
-                drop(permit);
-            });
-        }
-        true
-    }
-
-    /// At most so many that may be tried now, each with how long this process has known of it. `None` if the store fails, or
-    /// nothing is asked any more.
-    async fn give_out(&self, op: &'static str, limit: usize) -> Option<Vec<(Recovering, Duration)>> {
-        if self.draining.is_cancelled() || self.stop.is_cancelled() {
-            return None;
-        }
-        // Long enough for the hook, and for the store to be told what it says.
-        let lease = LIMIT + self.store_timeout * 4;
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let recover = Recover { ops: vec![op], lease, grace: GRACE, tries: TRIES, limit };
-        let asked = Instant::now();
-        let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
-        match asking.await {
-            Ok(Ok(Ok(taken))) => Some(
-                taken
-                    .into_iter()
-                    .map(|recovering| {
-                        let known_for = self.known.note(&recovering, asked);
-                        (recovering, known_for)
-                    })
-                    .collect(),
-            ),
-            failed => {
-                tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
-                None
             }
         }
     }
@@ -320,6 +263,42 @@ impl Recoveries {
             Ok(answer) => answer,
             Err(elapsed) => Err(StoreError::unavailable(elapsed)),
         }
+    }
+}
+
+impl Work for Recoveries {
+    /// With how long this process has known of it.
+    type Found = (Recovering, Duration);
+
+    async fn give_out(&self, op: &'static str, limit: usize) -> Option<Vec<(Recovering, Duration)>> {
+        if self.draining.is_cancelled() || self.stop.is_cancelled() {
+            return None;
+        }
+        // Long enough for the hook, and for the store to be told what it says.
+        let lease = LIMIT + self.store_timeout * 4;
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let recover = Recover { ops: vec![op], lease, grace: GRACE, tries: TRIES, limit };
+        let asked = Instant::now();
+        let asking = AssertUnwindSafe(timeout(self.store_timeout, self.store.recover(&recover))).catch_unwind();
+        match asking.await {
+            Ok(Ok(Ok(taken))) => Some(
+                taken
+                    .into_iter()
+                    .map(|recovering| {
+                        let known_for = self.known.note(&recovering, asked);
+                        (recovering, known_for)
+                    })
+                    .collect(),
+            ),
+            failed => {
+                tracing::warn!(target: "idem::recovery", ?failed, "could not take operations in doubt to recover them, trying again");
+                None
+            }
+        }
+    }
+
+    async fn work_on(&self, (recovering, known_for): Self::Found) {
+        self.recover(recovering, known_for).await;
     }
 }
 

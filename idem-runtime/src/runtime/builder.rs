@@ -10,7 +10,7 @@ pub use self::fault::{BuildError, Fault};
 use super::Runtime;
 use crate::{
     operation::{ClientErrors, Database, InFlight, Operation},
-    store::{Chain, Store, StoreError},
+    store::{Chain, Resume, Store, StoreError},
 };
 
 /// The longest replay window, and with it the longest duration anywhere.
@@ -112,6 +112,14 @@ impl Builder {
         self
     }
 
+    /// The longest argument in bytes, as JSON, that is kept for an annotation with `input`. A call with a longer one is refused
+    /// ([`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge)) before anything of it runs; what is
+    /// due is replayed all the same. Default 64 KiB.
+    pub fn max_input(mut self, bytes: u64) -> Self {
+        self.config.max_input = bytes;
+        self
+    }
+
     /// How many duplicates may wait for one key and in this process; more get 409 at once. Default 100 and 1,000.
     pub fn waiters(mut self, per_key: usize, per_process: usize) -> Self {
         (self.config.waiters_per_key, self.config.waiters) = (per_key, per_process);
@@ -170,6 +178,11 @@ impl Builder {
         {
             found.extend(self.store.check_transactions().await?);
         }
+        if !self.config.completers.is_empty() {
+            // Fails as `Setup` where the store keeps no inputs.
+            let none = Resume { ops: Vec::new(), lease: Duration::ZERO, grace: Duration::ZERO, limit: 0 };
+            self.store.interrupted(&none).await?;
+        }
         Ok(found)
     }
 
@@ -204,7 +217,13 @@ impl Builder {
         check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
         #[cfg(feature = "axum")]
         faults.extend(config.http.faults().into_iter().map(Fault));
-        faults.extend(self.annotation_faults().into_iter().chain(config.hook_faults()).map(Fault));
+        faults.extend(
+            self.annotation_faults()
+                .into_iter()
+                .chain(config.hook_faults())
+                .chain(config.completer_faults())
+                .map(Fault),
+        );
         faults
     }
 

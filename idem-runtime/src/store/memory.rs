@@ -3,6 +3,7 @@
 mod list;
 mod purge;
 mod recover;
+mod resume;
 pub(super) mod step;
 
 use std::{
@@ -12,12 +13,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
     Audit, Claim, Claimed, Doubts, Due, EndStep, Fence, Filter, Finish, Finished, Found, Link, Page, Peek, Purge,
-    Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, StartStep, Started, Step, StepEnded, Store,
-    StoreError, StoredResponse, Strip, Stripped, Survey,
+    Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume, Resuming, StartStep, Started, Step,
+    StepEnded, Store, StoreError, StoredResponse, Strip, Stripped, Survey,
     row::{Ending, Millis, Row},
 };
 use crate::{key::RecordId, state::State};
@@ -45,6 +47,8 @@ pub(super) struct Held {
     pub(super) links: HashMap<RecordId, Vec<Link>>,
     /// Of every epoch, in the order of their starts.
     pub(super) steps: HashMap<RecordId, Vec<step::Kept>>,
+    /// Each with the epoch that it is of.
+    pub(super) inputs: HashMap<RecordId, (Fence, Bytes)>,
     audit: Vec<(RecordId, Fence, State, State, Audit)>,
 }
 
@@ -105,6 +109,9 @@ impl Held {
         let before = self.records.get(&claim.record).map(|kept| &kept.row);
         let row = Row::taken(before, claim, fence, now);
         let owned = row.owned();
+        if let Some(input) = &claim.input {
+            self.inputs.insert(claim.record, (owned.epoch, input.clone()));
+        }
         self.records.insert(claim.record, Kept { row, op: claim.op, scope: Arc::clone(&claim.scope), response: None });
         Claimed::Owner(owned)
     }
@@ -238,6 +245,11 @@ impl Store for MemoryStore {
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         let (mut held, now) = self.lock();
         Ok(held.put_off(put_off, now))
+    }
+
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        let (mut held, now) = self.lock();
+        Ok(held.interrupted(resume, now))
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

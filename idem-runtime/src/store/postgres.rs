@@ -8,6 +8,7 @@ mod purge;
 mod record;
 mod recover;
 mod resolve;
+mod resume;
 mod schema;
 mod sql;
 mod step;
@@ -31,8 +32,8 @@ use self::{
 };
 use super::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
-    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve,
-    StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
+    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
+    Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
 };
 use crate::key::RecordId;
 
@@ -212,6 +213,10 @@ impl Store for PostgresStore {
 
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         self.verbs().put_off(put_off).await
+    }
+
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        self.verbs().interrupted(resume).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

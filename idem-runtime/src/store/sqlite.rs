@@ -7,6 +7,7 @@ mod list;
 mod purge;
 mod record;
 mod recover;
+mod resume;
 mod schema;
 mod sql;
 mod step;
@@ -26,8 +27,8 @@ use sqlx::{Connection, SqliteConnection, SqlitePool, sqlite::SqliteConnectOption
 use self::{error::failed, verbs::Looked};
 use super::{
     Attempt, Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
-    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve,
-    StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
+    OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
+    Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
     row::Millis,
 };
 use crate::key::RecordId;
@@ -262,6 +263,18 @@ impl Store for SqliteStore {
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         let put_off = *put_off;
         self.write(move |tx, now| Box::pin(async move { recover::put_off(tx, &put_off, now).await })).await
+    }
+
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        let due = {
+            let mut reader = self.readers.acquire().await.map_err(failed)?;
+            resume::due(&mut reader, resume).await?
+        };
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let resume = resume.clone();
+        self.write(move |tx, now| Box::pin(async move { resume::interrupted(tx, &resume, now).await })).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {

@@ -103,6 +103,9 @@ mod wrapped {
         async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
             self.0.put_off(put_off).await
         }
+        async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+            self.0.interrupted(resume).await
+        }
         async fn survey(&self) -> Result<Survey, StoreError> {
             self.0.survey().await
         }

@@ -74,6 +74,9 @@ pub struct Claim {
     /// How long after it has started afresh the operation may be run again, where a run failed or was lost; zero: never.
     /// The window is that of the claim by which it started.
     pub rerun: Duration,
+    /// The argument by which the operation can be called again when nobody else does: kept with the record if the claim takes
+    /// it, until the record is removed or a claim takes it with another one.
+    pub input: Option<Bytes>,
 }
 
 impl fmt::Debug for Claim {

@@ -10,8 +10,9 @@ use idem_runtime::{
     Record, RecordId,
     store::{
         Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
-        OpenTransaction, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, StartStep,
-        Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey, Transactions,
+        OpenTransaction, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
+        Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey,
+        Transactions,
     },
 };
 
@@ -35,6 +36,7 @@ pub(crate) enum Verb {
     Survey,
     /// All that recoveries do to take and put off.
     Recover,
+    Interrupted,
     /// All that looks for records that are over.
     Purge,
     Begin,
@@ -91,8 +93,10 @@ impl Faulty {
 
     /// Every verb fails until `heal`.
     pub(crate) fn down(&self) {
-        use Verb::{Begin, Claim, Commit, Find, Finish, Link, Peek, Purge, Recover, Renew, Resolve, Survey};
-        let all = [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Recover, Purge, Begin, Commit];
+        use Verb::{
+            Begin, Claim, Commit, Find, Finish, Interrupted, Link, Peek, Purge, Recover, Renew, Resolve, Survey,
+        };
+        let all = [Claim, Peek, Finish, Renew, Link, Find, Resolve, Survey, Recover, Interrupted, Purge, Begin, Commit];
         for verb in all {
             self.tell(verb, Fault::Down);
         }
@@ -195,6 +199,10 @@ impl Store for Faulty {
     async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
         self.go(Verb::Recover, self.inner.recover(recover)).await
     }
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        self.go(Verb::Interrupted, self.inner.interrupted(resume)).await
+    }
+
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         self.go(Verb::Recover, self.inner.put_off(put_off)).await
     }

@@ -57,6 +57,8 @@ async fn given_key(Path(tenant): Path<String>, Json(amount): Json<u64>) -> Strin
     refuse_late = "2h",
     payload = none,
     in_flight = reject,
+    in_doubt = rerun_deduped,
+    input = "tenant",
     timeout = "10s",
     foreign_scope = reject,
     crate = ::idem_runtime

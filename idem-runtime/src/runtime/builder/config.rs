@@ -8,6 +8,7 @@ use crate::{
     operation::{InFlight, Operation, registered},
     operations::OperationInfo,
     recovery::Hook,
+    resume::Again,
 };
 
 pub(crate) struct Config {
@@ -23,10 +24,12 @@ pub(crate) struct Config {
     pub(crate) sweep_every: Duration,
     pub(crate) cache_bytes: u64,
     pub(crate) max_response: u64,
+    pub(crate) max_input: u64,
     pub(crate) waiters_per_key: usize,
     pub(crate) waiters: usize,
     pub(crate) purge_every: Duration,
     pub(crate) hooks: Vec<(String, Hook)>,
+    pub(crate) completers: Vec<(String, Again)>,
     pub(crate) serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
     /// What that comes to; made by the first who asks.
     pub(crate) served: OnceLock<Vec<OperationInfo>>,
@@ -97,10 +100,12 @@ impl Default for Config {
             sweep_every: Duration::from_secs(1),
             cache_bytes: 16 * 1024 * 1024,
             max_response: 256 * 1024,
+            max_input: 64 * 1024,
             waiters_per_key: 100,
             waiters: 1000,
             purge_every: Duration::from_secs(60),
             hooks: Vec::new(),
+            completers: Vec::new(),
             serves: Box::new(|_| true),
             served: OnceLock::new(),
             #[cfg(feature = "axum")]

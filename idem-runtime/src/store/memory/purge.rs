@@ -26,6 +26,7 @@ impl Held {
             self.records.remove(record);
             self.links.remove(record);
             self.steps.remove(record);
+            self.inputs.remove(record);
         }
         let records = u32::try_from(over.len()).unwrap_or(u32::MAX);
         Purged { records, more: over.len() == limit, refused: false }

@@ -72,6 +72,9 @@ links as (
 steps as (
   delete from {schema}.idem_step s using gone where s.kid = gone.kid
 ),
+inputs as (
+  delete from {schema}.idem_input i using gone where i.kid = gone.kid
+),
 noted as (
   update {schema}.idem_meta m set purged_at = {now}
    where (select t.yes from trusted t)

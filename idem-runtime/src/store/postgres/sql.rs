@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{list, purge, recover, resolve, step, survey};
+use super::{list, purge, recover, resolve, resume, step, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Statements {
     pub(super) resolve: Statement,
     pub(super) recover: Statement,
     pub(super) put_off: Statement,
+    pub(super) interrupted: Statement,
     pub(super) note_open: Statement,
     pub(super) doubts: Statement,
     pub(super) settings: Statement,
@@ -67,8 +68,8 @@ impl Statements {
     pub(super) fn new(schema: &str) -> Self {
         let statement = |template: &str| Statement::new(schema, template);
         Self {
-            claim: statement(&claim("", "", "null", "")),
-            begin: statement(&claim(LOCK, "and (select got from l)", "u.kid", TAKEN)),
+            claim: statement(&claim("", "", "null", "", resume::INPUTS)),
+            begin: statement(&claim(LOCK, "and (select got from l)", "u.kid", TAKEN, "")),
             peek: statement(PEEK),
             finish: statement(FINISH),
             renew: statement(RENEW),
@@ -80,6 +81,7 @@ impl Statements {
             resolve: statement(&resolve::whole()),
             recover: statement(&list::whole(recover::RECOVER)),
             put_off: statement(recover::PUT_OFF),
+            interrupted: statement(resume::INTERRUPTED),
             note_open: statement(survey::NOTE_OPEN),
             doubts: statement(survey::DOUBTS),
             settings: statement(SETTINGS),
@@ -182,7 +184,7 @@ ins as (
     tries       = case when {claimable:excluded} then 0 else k.tries end,
     recover_at  = case when {claimable:excluded} then 'epoch' else k.recover_at end{taken}
   returning k.*
-),
+),{inputs}
 r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
 select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body
   from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
@@ -194,8 +196,9 @@ const LOCK: &str =
 const TAKEN: &str = ",
     must_finish = case when {claimable:excluded} then excluded.must_finish else k.must_finish end";
 
-fn claim(lock: &str, got: &str, must_finish: &str, taken: &str) -> String {
-    CLAIM.replace("{lock}", lock).replace("{got}", got).replace("{must_finish}", must_finish).replace("{taken}", taken)
+fn claim(lock: &str, got: &str, must_finish: &str, taken: &str, inputs: &str) -> String {
+    let claim = CLAIM.replace("{lock}", lock).replace("{got}", got).replace("{must_finish}", must_finish);
+    claim.replace("{taken}", taken).replace("{inputs}", inputs)
 }
 
 /// Reads records and the answers that are due, all of one snapshot.

@@ -58,7 +58,8 @@ impl Verbs {
 
     /// Claims once. Leaves open what has to be asked again.
     async fn ask(&self, claims: &[&Claim], last: bool, claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
-        let args = claim_args(claims);
+        let mut args = claim_args(claims);
+        args.push(Arg::ByteStrings(claims.iter().map(|claim| claim.input.as_deref()).collect()));
         let rows = by_record(self.connections.rows(&self.statements.claim, &args).await?)?;
         for claim in claims {
             let Some(row) = rows.get(&uuid(claim.record)) else { continue };

@@ -40,10 +40,11 @@ macro_rules! over {
     };
 }
 
-const PURGE: [&str; 4] = [
+const PURGE: [&str; 5] = [
     concat!("delete from idem_response where kid in ", over!()),
     concat!("delete from idem_link where kid in ", over!()),
     concat!("delete from idem_step where kid in ", over!()),
+    concat!("delete from idem_input where kid in ", over!()),
     concat!("delete from idem_key where kid in ", over!()),
 ];
 

@@ -60,6 +60,11 @@ pub(super) const CLAIM: &str = "
         created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until,
         rerun_until = excluded.rerun_until, tries = 0, recover_at = 0";
 
+/// Keeps an argument, in the transaction of the claim that takes the record.
+pub(super) const INPUT: &str = "
+    insert into idem_input (kid, epoch, body) values (?1, ?2, ?3)
+    on conflict (kid) do update set epoch = excluded.epoch, body = excluded.body";
+
 /// A commit before FINISH is refused from here on: the reference is to a table that is always empty, and it is looked at
 /// when the transaction ends.
 pub(super) const MUST_FINISH: &str = "update idem_key set must_finish = kid where kid = ?1";

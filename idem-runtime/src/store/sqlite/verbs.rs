@@ -81,9 +81,14 @@ async fn take(transaction: &mut SqliteConnection, claim: &Claim, row: &Row) -> R
         .bind(row.expires_at.0)
         .bind(row.guard_until.0)
         .bind(row.rerun_until.0)
-        .execute(transaction)
+        .execute(&mut *transaction)
         .await
         .map_err(failed)?;
+    if let Some(input) = &claim.input {
+        let kid = claim.record.as_bytes().as_slice();
+        let keep = sqlx::query(sql::INPUT).bind(kid).bind(row.epoch.0).bind(&**input);
+        keep.execute(transaction).await.map_err(failed)?;
+    }
     Ok(())
 }
 

@@ -6,10 +6,10 @@ use super::*;
 use crate::{
     conformance::{
         recorded::start_of,
-        steps::{GUARD, claim, finish, own, reply, run},
+        steps::{GUARD, claim, finish, own, reply, rerunnable, run},
     },
     state::Reason,
-    store::{Outcome, Purge, Purged, Store, Strip, tests::purging},
+    store::{Claim, Outcome, Purge, Purged, Store, Strip, tests::purging},
 };
 
 async fn processes() -> (Place, Vec<Arc<dyn Store>>) {
@@ -29,6 +29,24 @@ async fn scenario_96_what_is_claimed_again_survives_purges() {
 async fn scenario_97_a_retry_during_a_purge_gets_a_whole_answer_or_a_fresh_run() {
     let (place, stores) = processes().await;
     purging::replayed(&stores, &place, 5).await;
+}
+
+/// An argument is kept in the clear, so it goes with its record.
+#[tokio::test]
+async fn clause_25_a_purge_removes_the_input_too() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    let mut raw = place.raw().await;
+    for key in ["done", "failed"] {
+        let claim = Claim { input: Some("{}".into()), ..rerunnable(key) };
+        own(&store, &claim).await;
+        let outcome = if key == "done" { Outcome::Done(reply("x")) } else { Outcome::Resumable(Reason::Status) };
+        finish(&store, &claim, outcome).await;
+    }
+    assert_eq!(number(&mut raw, "select count(*) from idem_input").await, 2);
+    place.pass(GUARD * 2).await;
+    assert_eq!(store.purge(&Purge::at_any_time(10)).await.unwrap().records, 1);
+    assert_eq!(number(&mut raw, "select count(*) from idem_input").await, 1, "of what may be run again");
 }
 
 #[tokio::test]

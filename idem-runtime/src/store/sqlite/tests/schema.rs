@@ -85,6 +85,7 @@ async fn case_50_migrations_of_the_application_are_not_touched() {
         "idem_key",
         "idem_response",
         "idem_link",
+        "idem_input",
         "idem_step",
         "idem_audit",
         "idem_unfinished",

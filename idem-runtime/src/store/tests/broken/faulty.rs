@@ -4,6 +4,7 @@ mod fault;
 mod list;
 mod purge;
 mod recover;
+mod resume;
 mod step;
 pub(super) mod transaction;
 mod verbs;
@@ -89,12 +90,14 @@ impl Store for Faulty {
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
         for claim in claims {
+            let input = self.locked(|held, _| held.inputs.get(&claim.record).cloned());
             claimed.push(self.claim_one(claim).await);
             if self.fault == Fault::ForgetsStepsWithTheirRun
                 && matches!(claimed.last(), Some(Claimed::Owner(owned)) if owned.continues())
             {
                 self.locked(|held, _| held.steps.remove(&claim.record));
             }
+            self.kept_input(claim, input);
         }
         if self.fault == Fault::AnswersInReverse {
             claimed.reverse();
@@ -176,6 +179,9 @@ impl Store for Faulty {
     }
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
         Ok(self.put_off_one(put_off))
+    }
+    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
+        Ok(self.interrupted_some(resume))
     }
     async fn survey(&self) -> Result<Survey, StoreError> {
         let counts = |row: &Row| match self.fault {

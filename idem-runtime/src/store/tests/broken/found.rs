@@ -114,6 +114,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "one_of_many_runs_an_expired_record_afresh",
             "a_renewed_lease_ends_later",
             "runs_and_doubts_are_never_purged",
+            "an_interrupted_run_is_found_with_its_input",
         ],
     ),
     (
@@ -154,7 +155,13 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::ShutsOwnersOut, &["a_claim_sent_again_is_still_the_owners"]),
     (
         Fault::CountsFencesPerRecord,
-        &["first_claim_owns", "a_slice_is_answered_in_order", "a_purged_key_is_claimed_afresh"],
+        &[
+            "first_claim_owns",
+            "a_slice_is_answered_in_order",
+            "a_purged_key_is_claimed_afresh",
+            "an_interrupted_run_is_given_out_once_in_a_while",
+            "only_what_was_interrupted_is_found",
+        ],
     ),
     (Fault::ClaimsByPeeking, &["peek_takes_nothing"]),
     (

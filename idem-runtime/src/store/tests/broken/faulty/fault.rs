@@ -112,6 +112,18 @@ pub(in super::super) enum Fault {
     /// Whatever its operation says.
     ResumesWhatIsHeld,
     ResumesInTheOldWindow,
+    ResumesWithThePause,
+    KeepsTheInputsOfTheRefused,
+    KeepsTheFirstInput,
+    /// Also of an earlier epoch.
+    GoesOnWithAnyInput,
+    GoesOnWithAnyOperation,
+    GoesOnWithoutGrace,
+    GoesOnWithoutLimit,
+    GoesOnWithoutABackOff,
+    GoesOnWithDoubts,
+    GoesOnPastTheWindow,
+    GivesOutAgainAtOnce,
     RecoversWhatWaits,
     PurgesWhatWaits,
     StripsNothing,

@@ -213,6 +213,9 @@ impl Faulty {
             (Fault::ResolvesWithoutANewAttempt, Some(before)) => {
                 self.change(resolve.record, |row| row.attempt = before.attempt);
             }
+            (Fault::ResumesWithThePause, Some(before)) => {
+                self.change(resolve.record, |row| row.recover_at = before.recover_at);
+            }
             (Fault::ResumesInTheOldWindow, Some(before)) => {
                 self.change(resolve.record, |row| row.rerun_until = before.rerun_until);
             }
