@@ -133,7 +133,8 @@ async fn stopped(idem: Runtime) -> std::io::Result<()> {
 }
 
 /// One delivery. `Ok` is an acknowledgement, an [`AbortError`] parks the job (`Killed`, for a person to look at), and
-/// any other error gives it back.
+/// any other error gives it back. (Not a `RetryAfterError`: on SQLite, apalis 1.0 leaves such a job pending and locked, and
+/// never fetches it.)
 async fn deliver(payment: Payment, id: TaskId, worker: Data<Worker>) -> Result<Option<String>, BoxDynError> {
     let job = Job { queue: NAME, id: id.to_string(), amount: payment.amount };
     let (error, after): (BoxDynError, Duration) = match capture(&worker, &job).await {
