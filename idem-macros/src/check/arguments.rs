@@ -183,7 +183,7 @@ fn check_input(cx: &Ctxt, args: &Args, func: &HandlerFn) {
              help: leave it out"
         );
         cx.error(key, message);
-    } else if !matches!(args.in_doubt.get(), Some(InDoubt::RerunDeduped)) {
+    } else if !matches!(args.in_doubt.get(), Some(InDoubt::RerunDeduped)) && func.steps().next().is_none() {
         let message = format_args!(
             "`input` is kept to run `{name}` again, which is never done\n\
              help: write `in_doubt = rerun_deduped` if all that it does outside dedupes by the provider key"
