@@ -127,6 +127,8 @@ pub enum InDoubt {
     /// The next retry with the same payload runs it again, in the builder's `provider_window`: all that it does outside
     /// dedupes by [`Execution::provider_key`](crate::Execution::provider_key).
     RerunDeduped,
+    /// Its effects are recorded steps ([`Steps`](crate::Steps)): the next retry with the same payload continues it.
+    Continued,
 }
 
 /// What a key means to another scope.
@@ -159,7 +161,7 @@ impl Operation {
 
     /// A run that failed or was lost is run again by the next retry.
     pub(crate) fn reruns(&self) -> bool {
-        self.steps || self.in_doubt == InDoubt::RerunDeduped
+        self.in_doubt != InDoubt::Hold
     }
 }
 
@@ -274,7 +276,7 @@ impl Operation {
 
     #[must_use]
     pub const fn steps(self) -> Self {
-        Self { steps: true, ..self }
+        Self { steps: true, in_doubt: InDoubt::Continued, ..self }
     }
 }
 

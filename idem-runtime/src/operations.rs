@@ -35,7 +35,7 @@
 //! | `foreign_scope.rule` | `isolate`: another scope's key is another key · `reject`: it is refused as another payload is |
 //! | `in_flight.rule` | `reject` · `wait`, with `wait_seconds` · `accepted` |
 //! | `client_errors.rule` | `release` · `keep`, with `keep_seconds` · `store` |
-//! | `in_doubt.rule` | `hold`: never run again by itself · `rerun_deduped`: run again by the next retry, for `provider_window_seconds` |
+//! | `in_doubt.rule` | `hold`: never run again by itself · `rerun_deduped`: run again by the next retry, for `provider_window_seconds` · `continued`: its steps are continued by the next retry, each begun again for `provider_window_seconds` |
 //!
 //! They mean what the arguments of [`idempotent`](crate::idempotent) of the same names mean.
 
@@ -215,6 +215,7 @@ impl Serialize for InDoubt {
         match self {
             Self::Hold => rule(serializer, "hold", ALONE),
             Self::RerunDeduped => rule(serializer, "rerun_deduped", ALONE),
+            Self::Continued => rule(serializer, "continued", ALONE),
         }
     }
 }

@@ -233,7 +233,6 @@ impl Steps {
     /// let price = steps.given(&amount).run("quote", async |_key| quote(amount).await).await?;
     /// # drop(price); Ok(()) }
     /// ```
-    #[must_use]
     pub fn given<I: Serialize + ?Sized>(&self, input: &I) -> Given<'_> {
         Given { steps: self, input: run::digest(input) }
     }

@@ -2,8 +2,8 @@
 //!
 //! A session is what a terminal would show: lines that begin with `$ ` are commands (a line after one that ends in `\`
 //! belongs to it), the lines below are their output. All sessions run in one bash, in an empty folder, with a fresh
-//! `payments` in the place of `127.0.0.1:3000`, a fresh `webhooks` in that of `127.0.0.1:3001`, and the `jobs` that this test was
-//! built with in that of `target/debug/jobs`.
+//! `payments` in the place of `127.0.0.1:3000`, a fresh `webhooks` and `provisioning` in those of `127.0.0.1:3001` and
+//! `:3002`, and the `jobs` that this test was built with in that of `target/debug/jobs`.
 //!
 //! In an output, `…` and `<words>` stand for any text within a line, a line `…` for any number of lines, an id
 //! (`ch_…`, `po_…`, `or_…`, `do_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
@@ -24,6 +24,7 @@ use crate::support::process::{Disk, binary, spawn};
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const LISTENS: &str = "127.0.0.1:3000";
 const RECEIVES: &str = "127.0.0.1:3001";
+const PROVISIONS: &str = "127.0.0.1:3002";
 const JOBS: &str = "target/debug/jobs";
 /// Between the outputs of two commands.
 const MARK: &str = "== end of command ==";
@@ -39,8 +40,10 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
     let payments = disk.start().await;
     let addr = payments.addr().to_string();
     let (_webhooks, receives, _) = spawn("webhooks", &disk, &[]).await;
+    let (_provisioning, provisions, _) = spawn("provisioning", &disk, &[]).await;
     let jobs = binary("jobs").display().to_string();
-    let places = [(LISTENS, addr), (RECEIVES, receives.to_string()), (JOBS, jobs)];
+    let places =
+        [(LISTENS, addr), (RECEIVES, receives.to_string()), (PROVISIONS, provisions.to_string()), (JOBS, jobs)];
 
     let printed = run(&steps, &disk, &places).await;
     let mut output = Output::default();

@@ -327,8 +327,7 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
                 let response = runtime.in_house_format(body.await);
                 // A client error that is kept by the operation's policy only is no reason to keep what was written.
                 let declared = declared(&response, &execution);
-                let is_final = declared == Some(Declared::Final);
-                let keeps_rows = is_final || response.status().as_u16() < 400;
+                let keeps_rows = declared == Some(Declared::Final) || response.status().as_u16() < 400;
                 let policy = call.operation.client_errors;
                 let (outcome, response) = reply::capture(response, &execution, policy, runtime.config()).await;
                 (Ended::by_itself(outcome, keeps_rows).said(declared), response)

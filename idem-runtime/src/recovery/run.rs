@@ -40,7 +40,6 @@ pub(crate) struct Recoveries {
     store: Arc<dyn Store>,
     store_timeout: Duration,
     quarantine: Duration,
-    provider_window: Duration,
     known: Known,
     waiters: Arc<Waiters>,
     observer: Arc<Observer>,
@@ -51,6 +50,8 @@ pub(crate) struct Recoveries {
 struct Hooked {
     hook: Hook,
     operation: &'static Operation,
+    /// For how long it may be run again, if the hook says so.
+    rerun: Duration,
 }
 
 /// The rooms of a runtime that it needs.
@@ -67,7 +68,8 @@ impl Recoveries {
     pub(crate) fn new(store: Arc<dyn Store>, config: &Config, rooms: Rooms) -> Arc<Self> {
         let hook = |operation: &'static Operation| {
             let (_, hook) = config.hooks.iter().find(|(op, _)| op == operation.op)?;
-            Some((operation.op, Hooked { hook: Arc::clone(hook), operation }))
+            let rerun = config.rerun_window(operation);
+            Some((operation.op, Hooked { hook: Arc::clone(hook), operation, rerun }))
         };
         let Rooms { waiters, observer, tasks, draining, stop } = rooms;
         let hooks: HashMap<_, _> = config.served().filter_map(hook).collect();
@@ -77,7 +79,6 @@ impl Recoveries {
             store,
             store_timeout: config.store_timeout,
             quarantine: config.quarantine,
-            provider_window: config.provider_window,
             known: Known::new(longest_pause(config.quarantine)),
             waiters,
             observer,
@@ -255,7 +256,7 @@ impl Recoveries {
     }
 
     fn rerun(&self, operation: &Operation) -> Duration {
-        if operation.reruns() { self.provider_window } else { Duration::ZERO }
+        self.hooks.get(operation.op).map_or(Duration::ZERO, |hooked| hooked.rerun)
     }
 
     async fn ask<T>(&self, verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

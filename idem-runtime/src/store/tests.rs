@@ -46,6 +46,8 @@ mod memory {
 }
 
 mod shared {
+    use std::sync::Arc;
+
     use super::*;
 
     async fn fresh() -> ((), Arc<MemoryStore>) {

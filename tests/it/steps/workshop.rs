@@ -56,13 +56,13 @@ pub(crate) enum Do {
     Final(u16),
     NotApplied(u16),
     /// An answer that tells of no error, whatever the steps before have come to.
-    Whatever(Vec<Do>),
+    Whatever(Vec<Self>),
 }
 
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Lost,
-    Ends(Response),
+    Ends(Box<Response>),
     Idem(Error),
 }
 
@@ -76,7 +76,7 @@ impl IntoResponse for Trouble {
     fn into_response(self) -> Response {
         match self {
             Self::Lost => StatusCode::BAD_GATEWAY.into_response(),
-            Self::Ends(response) => response,
+            Self::Ends(response) => *response,
             Self::Idem(error) => error.into_response(),
         }
     }
@@ -188,9 +188,9 @@ async fn perform<Db: Books>(steps: &Steps, probe: &Probe, table: &str, what: &Do
             ok(String::new())
         }
         Do::Panic => panic!("the test says so"),
-        Do::Answer(status) => Err(Trouble::Ends(status_only(*status))),
-        Do::Final(status) => Err(Trouble::Ends(Final(status_only(*status)).into_response())),
-        Do::NotApplied(status) => Err(Trouble::Ends(NotApplied(status_only(*status)).into_response())),
+        Do::Answer(status) => Err(Trouble::Ends(Box::new(status_only(*status)))),
+        Do::Final(status) => Err(Trouble::Ends(Box::new(Final(status_only(*status)).into_response()))),
+        Do::NotApplied(status) => Err(Trouble::Ends(Box::new(NotApplied(status_only(*status)).into_response()))),
         Do::Whatever(all) => {
             for what in all {
                 let came_to = Box::pin(perform::<Db>(steps, probe, table, what)).await;

@@ -152,7 +152,7 @@ impl<'a> Description<'a> {
     fn response(&self, kinds: &[ErrorKind]) -> Response {
         let line = |kind: &ErrorKind| {
             let row = row(*kind);
-            let runs_again = self.info.in_doubt == InDoubt::RerunDeduped;
+            let runs_again = self.info.in_doubt != InDoubt::Hold;
             let cut_off = matches!(kind, ErrorKind::TimedOut | ErrorKind::Panicked);
             let retry = if runs_again && cut_off { "same-key" } else { row.retry };
             format!("- `{}` (`retry`: `{retry}`): {}", row.slug, row.title)

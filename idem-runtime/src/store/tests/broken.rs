@@ -6,6 +6,7 @@ mod found;
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use futures_util::future::BoxFuture;

@@ -5,7 +5,7 @@
 mod settling;
 mod steps;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub(in crate::store) use self::{settling::*, steps::*};
 use super::*;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
 };
 
