@@ -223,6 +223,9 @@ impl Store for Unreachable {
     async fn strip(&self, _: &idem_runtime::store::Strip) -> Result<idem_runtime::store::Stripped, StoreError> {
         unreachable!()
     }
+    fn keeps_steps(&self) -> bool {
+        true
+    }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         Err(StoreError::unavailable("connection refused"))
     }

@@ -25,7 +25,8 @@ fn a_plain_function() {
                         .scope(::core::stringify!(job.tenant))
                         .key(::core::stringify!(job.id))
                         .ttl(604800u64)
-                        .payload(__p::PayloadRule::None);
+                        .payload(__p::PayloadRule::None)
+                        .steps();
                     __p::inventory::submit! {
                         __p::Registered(& OPERATION)
                     }

@@ -7,6 +7,7 @@ fn every_case_is_in_the_list() {
         ("claims", include_str!("claims.rs")),
         ("committed", include_str!("committed.rs")),
         ("finishes", include_str!("finishes.rs")),
+        ("inputs", include_str!("inputs.rs")),
         ("listings", include_str!("listings.rs")),
         ("operators", include_str!("operators.rs")),
         ("purges", include_str!("purges.rs")),
@@ -32,5 +33,5 @@ fn every_case_is_in_the_list() {
 #[test]
 fn every_group_of_cases_is_looked_at() {
     let modules = include_str!("../conformance.rs").lines().filter(|line| line.starts_with("pub mod ")).count();
-    assert_eq!(modules, 12, "a new group belongs into `every_case_is_in_the_list`");
+    assert_eq!(modules, 13, "a new group belongs into `every_case_is_in_the_list`");
 }

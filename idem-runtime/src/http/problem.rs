@@ -102,7 +102,7 @@ pub(super) fn row(kind: ErrorKind) -> Row {
         ErrorKind::InvalidBatch       => ("idempotency-batch-invalid", 500, "The batch cannot be claimed", None, "never", false),
         ErrorKind::Conflict           => ("idempotency-conflict", 409, "The record is in another state", None, "never", false),
         ErrorKind::Transaction        => ("idempotency-transaction-failed", 500, "The transaction failed", None, "operator", false),
-        ErrorKind::Step               => ("idempotency-step-failed", 500, "A step of the operation failed", None, "operator", false),
+        ErrorKind::Step               => ("idempotency-step-failed", 500, "A step of the operation failed", None, "same-key", false),
         ErrorKind::NotServed          => ("idempotency-not-served", 500, "The operation is not served here", None, "never", false),
         ErrorKind::Store              => ("idempotency-store-unreadable", 500, "The stored record cannot be read", Some("unknown"), "operator", false),
     };
