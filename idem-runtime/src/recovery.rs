@@ -83,6 +83,13 @@ impl InDoubt {
         &self.provider_key
     }
 
+    /// The key that this step had for its provider: see [`Record::step_key`](crate::Record::step_key). Of an operation with
+    /// [`Steps`](crate::Steps), no provider knows [`provider_key`](Self::provider_key).
+    #[must_use]
+    pub fn step_key(&self, step: &str) -> String {
+        self.record.step_key(step)
+    }
+
     /// What the first run recorded before it broke off, oldest first: (provider, id).
     #[must_use]
     pub fn links(&self) -> &[(String, String)] {

@@ -101,10 +101,11 @@ pub(crate) type Again = Arc<dyn Fn(Interrupted) -> BoxFuture<'static, bool> + Se
 impl Builder {
     /// Goes on with an `op` that was interrupted, when its caller does not come back: the annotated function is called again,
     /// with the argument that the annotation keeps (`input = "parameter"`). Once per operation, which must be one that is run
-    /// again: a plain `function` with `in_doubt = rerun_deduped`. `again` simply calls it: the call claims its key as any
+    /// again: a plain `function` with `in_doubt = rerun_deduped` or [`Steps`](crate::Steps). `again` simply calls it: the call claims its key as any
     /// retry does, so it must come to the same key and scope, and what it comes to is what later retries get.
     ///
-    /// Interrupted is what failed, and what is in flight for 5 s longer than its lease, until its `provider_window` is over.
+    /// Interrupted is a run that failed, or one whose lease ended more than 5 s ago, until its window is over: `provider_window`, or
+    /// with `Steps` `refuse_late` or `ttl`.
     /// It is looked for with the doubts (`sweep_every`), by one process at a time, and called again 1 s, 2 s, 4 s … up to
     /// 5 min after the end of the last run; at most 8 of an operation in a process at a time. The closure may take
     /// 30 s, and longer by the operation's `timeout`; then it is dropped, which leaves the operation interrupted, and so do an error and a panic. What is in doubt after the window waits for a
@@ -182,7 +183,7 @@ impl Config {
                 Some(operation) => {
                     if !operation.reruns() {
                         faults.push(format!(
-                            "{call} names an operation that is never run again: write `in_doubt = rerun_deduped`"
+                            "{call} names an operation that is never run again: write `in_doubt = rerun_deduped`, or take `Steps`"
                         ));
                     }
                     if operation.input.is_none() {

@@ -49,11 +49,13 @@ use crate::{
 /// | [`once`](Self::once) | no: the operation is in doubt | a provider that cannot dedupe |
 ///
 /// **All effects belong into steps.** What stands between them runs again with each retry, and should do so with the same
-/// result: read and decide there, from the payload and from what steps have returned.
+/// result: read and decide there, from the payload and from what steps have returned. Refuse before the first step: after it, a
+/// 4xx is no proof that nothing has happened, and the operation stays resumable. A provider's "no" (a card that was declined) is a
+/// result: return it as `Ok`. Results are kept as JSON, in the clear, for as long as the record: no secrets.
 ///
 /// **A name is one step**, the same for as long as operations with it may be under way: 1 to 128 bytes. In a loop, put the
 /// item into it: `format!("mail-{id}")`. The order in which steps run does not matter, so they may run side by side
-/// (`tokio::try_join!`). A step that an earlier run has recorded, and that the body does not name any more when it succeeds, puts
+/// (`tokio::join!`; `try_join!` drops the others where one fails, and a `once` that is dropped is in doubt). A step that an earlier run has recorded, and that the body does not name any more when it succeeds, puts
 /// the operation in doubt ([`Reason::CodeChanged`](crate::state::Reason::CodeChanged)): after a deploy that renames a step, it
 /// would have run twice, and nobody would know.
 ///
@@ -200,6 +202,22 @@ impl Steps {
     /// A step in a transaction of the store's own database: the rows that `body` writes and the step's result are committed
     /// together, or nothing of them is. An `Err`, a panic and a time-out (`transaction_timeout`, or the operation's `timeout`)
     /// undo all, and the next retry runs it again.
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")] {
+    /// # use idem_runtime::{Error, Steps, Tx};
+    /// # use sqlx::Sqlite;
+    /// # enum Trouble { Idem(Error), Database(sqlx::Error) }
+    /// # impl From<Error> for Trouble { fn from(error: Error) -> Self { Self::Idem(error) } }
+    /// # impl From<sqlx::Error> for Trouble { fn from(error: sqlx::Error) -> Self { Self::Database(error) } }
+    /// # async fn f(steps: Steps, email: &str) -> Result<(), Trouble> {
+    /// let insert = async |tx: &mut Tx<Sqlite>| {
+    ///     let user = sqlx::query("insert into users (email) values (?1)").bind(email).execute(&mut **tx).await?;
+    ///     Ok::<_, Trouble>(user.last_insert_rowid())
+    /// };
+    /// let user = steps.transaction("user", insert).await?;
+    /// # drop(user); Ok(()) } }
+    /// ```
     ///
     /// What holds for a [`Tx`] holds here: do not end the transaction by SQL, and do not wait for other systems inside.
     ///

@@ -9,8 +9,7 @@ use crate::{
     store::{Audit, Fence, Record, Resolution, Resolve},
 };
 
-const NEVER_AGAIN: &str =
-    "it began as an operation that is never run again (`in_doubt = rerun_deduped`), or is one by now";
+const NEVER_AGAIN: &str = "it began as an operation that is never run again (neither `in_doubt = rerun_deduped` nor `Steps`), or is one by now";
 
 impl Runtime {
     /// Settles a record whose outcome is in doubt, or that would be run again, and writes down who did it and why (in the

@@ -163,7 +163,7 @@ impl Recorded<'_> {
     pub(super) fn doubt(&self, step: &StepCall<'_>, reason: Reason, why: &str) -> Error {
         self.journal.doubt(reason);
         let error = step.unknown(why);
-        tracing::error!(target: "idem::steps", record = self.record.short(), step = step.name, ?reason, error = &error as &dyn std::error::Error, "an operation cannot go on; it waits for `Runtime::resolve`");
+        tracing::error!(target: "idem::steps", record = %self.record, step = step.name, ?reason, error = &error as &dyn std::error::Error, "an operation cannot go on; it waits for `Runtime::resolve`");
         error
     }
 

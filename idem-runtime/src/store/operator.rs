@@ -172,6 +172,13 @@ impl Record {
     pub fn provider_key(&self) -> String {
         self.id.provider_key(self.epoch.0, "")
     }
+
+    /// The key that this step had for its provider ([`StepKey`](crate::StepKey)): what to ask for, of an operation with
+    /// [`Steps`](crate::Steps).
+    #[must_use]
+    pub fn step_key(&self, step: &str) -> String {
+        self.id.provider_key(self.epoch.0, step)
+    }
 }
 
 impl fmt::Debug for Record {
