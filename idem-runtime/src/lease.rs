@@ -182,7 +182,7 @@ impl Lease {
                 if let Outcome::Released(_) = finish.outcome {
                     runtime.leases().leave(Left::new(finish.clone(), GIVE_BACK));
                 }
-                Settled::Unrecorded
+                if withheld { Settled::Withheld } else { Settled::Unrecorded }
             }
         };
         held.progress().stage = Stage::Over;
@@ -277,7 +277,10 @@ impl Held {
     /// What the record is told of its end.
     fn finish(&self, outcome: Outcome, body: Body) -> Finish {
         let (reruns, continues) = (self.reruns, self.progress().continues);
-        let steps = self.journal.as_ref().map(|journal| journal.so_far());
+        let steps = self.journal.as_ref().map(|journal| match body {
+            Body::StillRuns => journal.so_far(),
+            Body::Ended | Body::SaysNothingHappened => journal.close(),
+        });
         let outcome = allowed(outcome, Run { reruns, continues, steps, body });
         Finish { record: self.record, attempt: self.attempt, outcome }
     }

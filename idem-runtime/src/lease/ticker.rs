@@ -97,11 +97,11 @@ impl Leases {
         let (mut given_up, mut finishes) = (GivenUp::default(), Vec::new());
         for held in self.held().values() {
             let mut progress = held.progress();
-            let outcome = match progress.stage {
-                Stage::Running | Stage::Finishing => Outcome::InDoubt(Reason::Shutdown),
+            let (outcome, body) = match progress.stage {
+                Stage::Running | Stage::Finishing => (Outcome::InDoubt(Reason::Shutdown), Body::StillRuns),
                 Stage::Owned => {
                     progress.stage = Stage::Over; // it must not start any more
-                    Outcome::Released(Reason::Shutdown)
+                    (Outcome::Released(Reason::Shutdown), Body::Ended)
                 }
                 Stage::Claiming | Stage::Over => continue,
             };
@@ -111,7 +111,7 @@ impl Leases {
                 _ => given_up.in_doubt += 1,
             }
             held.cancelled.cancel();
-            finishes.push(held.finish(outcome, Body::StillRuns));
+            finishes.push(held.finish(outcome, body));
         }
         if !finishes.is_empty() {
             match timeout(limit, store.finish(&finishes)).await {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     execution::is_link,
+    key::RecordId,
     observe::{Observer, Recovered},
     operation::{Kind, Operation},
     runtime::Config,
@@ -165,6 +166,11 @@ impl Recoveries {
                 let by = self.pause_after(recovering, None);
                 self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
             }
+            Some(Recovery::NotApplied) if self.has_acted(id).await? => {
+                tracing::error!(target: "idem::recovery", op, record = %id, "a recovery hook says that nothing happened, but a step of the operation has a result");
+                let by = self.pause_after(recovering, None);
+                self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
+            }
             Some(Recovery::NotApplied) => {
                 if self.resolve(record, operation, known_for, Resolution::Release).await? {
                     tracing::info!(target: "idem::recovery", op, record = %id, "a recovery hook found out that nothing happened; the key is free");
@@ -195,6 +201,15 @@ impl Recoveries {
                 self.put_off(recovering, by).await.map(|theirs| theirs.unwrap_or(Recovered::Failed))
             }
         }
+    }
+
+    /// A step of it has a result, so something has happened. The record is ours, so no other is recorded meanwhile.
+    async fn has_acted(&self, record: RecordId) -> Result<bool, StoreError> {
+        if !self.store.keeps_steps() {
+            return Ok(false);
+        }
+        let steps = self.ask(self.store.steps(record)).await?;
+        Ok(steps.iter().any(|step| step.result.is_some()))
     }
 
     async fn link(&self, record: &Record, links: Vec<(String, String)>) -> Result<(), StoreError> {

@@ -73,6 +73,12 @@ impl Runtime {
         if matches!(how, Resolution::Resume) && rerun.is_zero() {
             return Err(conflict(NEVER_AGAIN));
         }
+        if matches!(how, Resolution::Release) && self.store().keeps_steps() {
+            let steps = self.ask(self.store().steps(id)).await.map_err(unavailable)?;
+            if steps.iter().any(|step| step.result.is_some()) {
+                return Err(conflict("a step of it has a result, so something has happened: complete or void it"));
+            }
+        }
         let timeout = operation.and_then(|operation| operation.timeout);
         let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
         let resolve = Resolve { record: id, seen, to: how, quarantine, rerun, reason: Reason::Operator, by };

@@ -29,9 +29,11 @@ struct Pages {
     known: HashMap<String, Known>,
     /// Where the body has named each of them in this run.
     named: HashMap<String, &'static Location<'static>>,
+    /// The end of the run is judged: whoever still has a hand on its steps begins nothing any more.
+    closed: bool,
     /// One may have taken effect, in this run or an earlier one.
     begun: bool,
-    /// One has.
+    /// One has, whether or not its result is stored.
     done: bool,
     /// Those that were begun, must not be run again, and have not ended.
     uncertain: HashSet<String>,
@@ -42,7 +44,8 @@ struct Known {
     kind: StepKind,
     input: Option<[u8; 32]>,
     result: Option<Bytes>,
-    started: Instant,
+    age: Duration,
+    noted: Instant,
 }
 
 /// What is known of a step before it is run.
@@ -94,17 +97,26 @@ impl Journal {
         }
         match &known.result {
             Some(result) => Before::Done(result.clone()),
-            None => Before::Begun { age: known.started.elapsed() },
+            None => Before::Begun { age: known.age + known.noted.elapsed() },
         }
     }
 
-    /// The step is about to take effect. `again`: should it not end, it may be run again.
-    pub(super) fn begin(&self, name: &str, again: bool) {
+    /// A step is about to be begun; `false` if it must not be: the run is over.
+    #[must_use]
+    pub(super) fn begin(&self) -> bool {
         let mut pages = self.pages();
-        pages.begun = true;
-        if !again {
-            pages.uncertain.insert(name.to_owned());
-        }
+        pages.begun |= !pages.closed;
+        !pages.closed
+    }
+
+    /// The step is about to take effect; should it not end, it must not be run again.
+    pub(super) fn only_once(&self, name: &str) {
+        self.pages().uncertain.insert(name.to_owned());
+    }
+
+    /// A step has taken effect; that is not stored yet.
+    pub(super) fn acted(&self) {
+        self.pages().done = true;
     }
 
     /// As the store keeps it now.
@@ -123,8 +135,22 @@ impl Journal {
         self.pages().doubt.get_or_insert(reason);
     }
 
+    /// What all steps have come to, for a run whose body may still begin one.
     pub(crate) fn so_far(&self) -> Journaled {
-        let pages = self.pages();
+        self.pages().so_far()
+    }
+
+    /// As [`so_far`](Self::so_far), at the end of the run: nothing is begun after this.
+    pub(crate) fn close(&self) -> Journaled {
+        let mut pages = self.pages();
+        pages.closed = true;
+        pages.so_far()
+    }
+}
+
+impl Pages {
+    fn so_far(&self) -> Journaled {
+        let pages = self;
         let unknown = (!pages.uncertain.is_empty()).then_some(Reason::StepUnknown);
         Journaled {
             begun: pages.begun,
@@ -133,14 +159,10 @@ impl Journal {
             left_out: pages.known.keys().any(|name| !pages.named.contains_key(name)),
         }
     }
-}
 
-impl Pages {
     fn note(&mut self, Step { name, kind, input, result, age }: Step) {
         self.done |= result.is_some();
-        let now = Instant::now();
-        let started = now.checked_sub(age).unwrap_or(now);
-        self.known.insert(name, Known { kind, input, result, started });
+        self.known.insert(name, Known { kind, input, result, age, noted: Instant::now() });
     }
 }
 

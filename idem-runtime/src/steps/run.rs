@@ -14,7 +14,7 @@ use crate::{
     function::{FromIdem, RecordedValue},
     key::RecordId,
     state::Reason,
-    store::{Attempt, EndStep, StartStep, Started, StepEnded, StoreError},
+    store::{Attempt, EndStep, StartStep, Started, StepEnded, StepKind, StoreError},
 };
 
 /// How long to wait before the store is asked again, at first and at most.
@@ -69,7 +69,7 @@ impl Steps {
             Way::RunAgain(age) => recorded.in_time(&step, age).map_err(E::from_idem)?,
             Way::Run => {}
         }
-        if let Some(value) = recorded.start(&step, true).await.map_err(E::from_idem)? {
+        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
             return Ok(value);
         }
         let value = call(key).await?;
@@ -92,9 +92,10 @@ impl Steps {
             }
             Way::Run => {}
         }
-        if let Some(value) = recorded.start(&step, false).await.map_err(E::from_idem)? {
+        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
             return Ok(value);
         }
+        recorded.journal.only_once(step.name);
         let value = call(key).await?;
         recorded.end(&step, &value).await.map_err(E::from_idem)
     }
@@ -113,7 +114,7 @@ impl Steps {
             Way::RunAgain(_) => true,
             Way::Run => false,
         };
-        if let Some(value) = recorded.start(&step, true).await.map_err(E::from_idem)? {
+        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
             return Ok(value);
         }
         let value = if begun {
@@ -185,8 +186,10 @@ impl Recorded<'_> {
     }
 
     /// Notes that it is about to be run; once more, if the reply is lost. `Some`: it has its result already.
-    async fn start<T: RecordedValue>(&self, step: &StepCall<'_>, again: bool) -> Result<Option<T>, Error> {
-        self.journal.begin(step.name, again);
+    async fn start<T: RecordedValue>(&self, step: &StepCall<'_>) -> Result<Option<T>, Error> {
+        if !self.journal.begin() {
+            return Err(lost(step));
+        }
         let starts = [self.start_of(step)];
         let ask = || self.runtime.ask_one(self.runtime.store().start_steps(&starts));
         let started = match ask().await {
@@ -202,7 +205,7 @@ impl Recorded<'_> {
 
     pub(super) fn started<T: RecordedValue>(&self, step: &StepCall<'_>, started: Started) -> Result<Option<T>, Error> {
         let Started::Step(stored) = started else { return Err(lost(step)) };
-        let result = stored.result.clone();
+        let (result, age) = (stored.result.clone(), stored.age);
         self.journal.note(stored);
         match (self.journal.before(step), result) {
             (Before::Another(why), _) => Err(self.doubt(step, Reason::CodeChanged, why)),
@@ -211,6 +214,7 @@ impl Recorded<'_> {
                 self.journal.end(step.name);
                 Ok(Some(value))
             }
+            (_, None) if step.kind == StepKind::Run => self.in_time(step, age).map(|()| None),
             (_, None) => Ok(None),
         }
     }
@@ -231,6 +235,7 @@ impl Recorded<'_> {
 
     /// Stores the result, and tries again until the lease ends: it has taken effect.
     async fn end<T: RecordedValue>(&self, step: &StepCall<'_>, value: &T) -> Result<T, Error> {
+        self.journal.acted();
         let (result, value) = self.write(step, value)?;
         let ends = [EndStep {
             record: self.record,
@@ -261,7 +266,8 @@ impl Recorded<'_> {
 
 /// Another run owns the record by now. Whatever this one still says is not sent.
 pub(super) fn lost(step: &StepCall<'_>) -> Error {
-    step.fault("this run has lost its record to another one, or its lease is over; it must not go on")
+    let why = "this run is over, or has lost its record to another one; it must not go on";
+    step.unknown(why).with(|about| about.fate = Some(Fate::RunAgain))
 }
 
 pub(super) fn failed(error: StoreError) -> Error {

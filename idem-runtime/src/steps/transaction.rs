@@ -7,8 +7,10 @@ use super::{
     run::{Recorded, Way, failed, lost},
 };
 use crate::{
+    Runtime,
     error::{Error, ErrorKind, Fate},
     function::{FromIdem, RecordedValue},
+    state::Reason,
     store::{Commit, Committed, EndStep, OpenTransaction, StepBegun, StoreError, StoreErrorKind},
     transaction::{self, Slot, Tx, failed as told},
 };
@@ -29,7 +31,7 @@ impl Steps {
             Ok(slot) => slot,
             Err(value) => return Ok(value),
         };
-        let value = match within(&recorded, &slot, body).await {
+        let value = match within(recorded.runtime, &slot, body).await {
             Ok(value) => value,
             Err(error) => {
                 recorded.undo(&slot).await;
@@ -50,10 +52,7 @@ impl Steps {
             return Err(E::from_idem(Error::new(ErrorKind::Store))); // never: whoever is not recorded is unprotected
         };
         let slot = transaction::open(runtime, operation).await.map_err(E::from_idem)?;
-        let value = match Tx::<Db>::of(&slot) {
-            Ok(mut tx) => transaction::holding(runtime, body(&mut tx)).await,
-            Err(error) => Err(E::from_idem(error)),
-        };
+        let value = within(runtime, &slot, body).await;
         let closed = transaction::close(runtime, &slot, value.is_ok()).await;
         let value = value?;
         closed.map_err(E::from_idem)?;
@@ -62,15 +61,15 @@ impl Steps {
 }
 
 /// The body, for as long as it may take.
-async fn within<Db, T, E, F>(recorded: &Recorded<'_>, slot: &std::sync::Arc<Slot>, body: F) -> Result<T, E>
+async fn within<Db, T, E, F>(runtime: &Runtime, slot: &std::sync::Arc<Slot>, body: F) -> Result<T, E>
 where
     Db: Database,
     F: AsyncFnOnce(&mut Tx<Db>) -> Result<T, E>,
     E: FromIdem,
 {
     let mut tx = Tx::<Db>::of(slot).map_err(E::from_idem)?;
-    let limit = recorded.runtime.config().transaction_timeout();
-    let body = transaction::holding(recorded.runtime, body(&mut tx));
+    let limit = runtime.config().transaction_timeout();
+    let body = transaction::holding(runtime, body(&mut tx));
     match tokio::time::timeout(limit, body).await {
         Ok(value) => value,
         Err(_elapsed) => {
@@ -115,11 +114,20 @@ impl Recorded<'_> {
             }
         };
         let Some(open) = slot.close() else { return Err(step.fault("its body did not give the `Tx` back")) };
-        self.journal.begin(step.name, true);
+        if !self.journal.begin() {
+            drop(open); // undone
+            return Err(lost(step));
+        }
+        self.journal.acted();
         let end = EndStep { record: self.record, attempt: self.attempt, name: step.name.to_owned(), result };
         match self.send(open, end).await {
             Ok(Committed::Stored { .. }) => {}
-            Ok(Committed::Lost) => return Err(lost(step)),
+            // What its body wrote after it had ended the transaction is there. Of a record that is lost, this doubt says nothing.
+            Ok(Committed::Lost) => {
+                let why =
+                    "its body has ended the transaction by itself, or this run has lost its record to another one";
+                return Err(self.doubt(step, Reason::StepUnknown, why));
+            }
             Ok(Committed::Undone(error)) => {
                 return Err(
                     told::undone(error).with(|about| (about.body_ran, about.fate) = (true, Some(Fate::RunAgain)))

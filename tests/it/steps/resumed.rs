@@ -219,3 +219,37 @@ async fn clause_07_without_a_key_steps_just_run() {
     assert_eq!(shop.records().await, 0);
     assert_eq!((shop.rows().await.len(), shop.effects_by_step().len()), (2, 4));
 }
+
+/// A hand on the steps that outlives the body begins nothing after the end was judged: the key is free, and a retry would do it
+/// again.
+#[tokio::test]
+async fn clause_25_nothing_is_begun_after_the_end_of_the_run() {
+    let shop = open().await;
+    let held = shop.probe.hold().await;
+    assert_eq!(shop.work("/work", "k", &[vec![Do::Later(name("late")), Do::Answer(500)]]).await.status, 500);
+    drop(held);
+    eventually(async || shop.probe.log().contains(&name("late was refused"))).await;
+    assert_eq!((shop.effects_by_step(), shop.worked("k").await.state), (vec![name("late")], Stands::Released));
+}
+
+/// The provider has acted, whatever came of the step's result: what the body says is not believed.
+#[tokio::test]
+async fn clause_25_an_effect_whose_result_is_not_stored_is_no_nothing() {
+    let shop = open().await;
+    shop.store.tell(crate::support::Verb::EndSteps, crate::support::Fault::Down);
+    let runs = [vec![Do::Whatever(vec![Do::Run(name("a"))]), Do::NotApplied(503)], vec![Do::Run(name("a"))]];
+    assert_eq!(shop.work("/work", "k", &runs).await.status, 503);
+    assert_eq!(shop.worked("k").await.state, Stands::Resumable);
+}
+
+/// Nobody frees a key whose steps have results: all of them would happen again.
+#[tokio::test]
+async fn clause_33_a_release_is_refused_where_a_step_has_a_result() {
+    let shop = open().await;
+    assert_eq!(shop.work("/work", "k", &[vec![Do::Run(name("a")), Do::Answer(500)]]).await.status, 500);
+    let record = shop.worked("k").await;
+    let by = idem_runtime::Audit { who: "ops".into(), why: "test".into() };
+    let refused = shop.runtime.resolve(record.id, record.fence, idem_runtime::Resolution::Release, by).await;
+    assert_eq!(refused.unwrap_err().kind(), idem_runtime::ErrorKind::Conflict);
+    assert_eq!(shop.worked("k").await.state, Stands::Resumable);
+}

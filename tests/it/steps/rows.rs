@@ -28,8 +28,8 @@ async fn clause_25_a_body_cannot_commit_a_step_by_itself() {
     assert_eq!(first, if shop.place.backend() == Backend::Sqlite { 201 } else { 500 });
     assert!(shop.probe.log().iter().any(|effect| effect.starts_with("refused: ")), "{:?}", shop.probe.log());
     assert_eq!(shop.rows().await.len(), usize::from(first == 201));
-    assert_eq!(shop.work("/work", "k", &runs).await.status, 201);
-    assert_eq!(shop.rows().await, ["user"]);
+    // What a body has written after it is not known, so nothing runs again by itself.
+    assert_eq!(shop.work("/work", "k", &runs).await.status, if first == 201 { 201 } else { 409 });
 }
 
 /// Whether a COMMIT without a reply counted is looked up.

@@ -50,6 +50,8 @@ pub(crate) enum Do {
     Join(Vec<String>),
     /// Steps of one transaction, from inside of another.
     Nested(String, String),
+    /// Keeps a hand on the steps, and begins this one when the run is over.
+    Later(String),
     Gate,
     Panic,
     Answer(u16),
@@ -182,6 +184,15 @@ async fn perform<Db: Books>(steps: &Steps, probe: &Probe, table: &str, what: &Do
             let body =
                 async |_: &mut idem_runtime::Tx<Db>| steps.run(inner, async |key| ok(deduped(probe, inner, key))).await;
             steps.transaction(outer, body).await
+        }
+        Do::Later(name) => {
+            let (steps, probe, name) = (steps.clone(), probe.clone(), name.clone());
+            tokio::spawn(async move {
+                probe.pass().await;
+                let begun = steps.run(&name, async |_| Ok::<_, Trouble>(sent(&probe, &name))).await;
+                probe.effect(if begun.is_ok() { "late" } else { "late was refused" });
+            });
+            ok(String::new())
         }
         Do::Gate => {
             probe.pass().await;

@@ -45,11 +45,14 @@ impl fmt::Display for Fault {
 
 /// Where a transaction keeps every other writer waiting: a lease is renewed when a third of it is over.
 pub(super) fn keeps_renewals_waiting(config: &Config, operation: &Operation) -> Option<String> {
-    operation.transaction.as_ref()?;
-    let limit = operation.timeout.or(config.transaction_timeout)?;
+    let limit = match operation {
+        Operation { steps: true, .. } => config.transaction_timeout, // of each step
+        Operation { transaction: Some(_), .. } => operation.timeout.or(config.transaction_timeout),
+        _ => None,
+    }?;
     (limit > config.lease / 3).then(|| {
         format!(
-            "`{}` at {}: a body with a `Tx` holds the store's only write lock, also while leases are to be renewed, and this one may \
+            "`{}` at {}: a `Tx` holds the store's only write lock, also while leases are to be renewed, and this one may \
              for {limit:?}; its `timeout` (or `transaction_timeout`) must be at most a third of `lease`, and better well below",
             operation.op, operation.place,
         )
