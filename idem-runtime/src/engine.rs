@@ -168,15 +168,19 @@ async fn claim(runtime: Runtime, call: Call) -> Result<Admission, Error> {
 /// Claims in one statement what is to be run under leases; see [`Claiming::new`].
 pub(crate) async fn claim_all(runtime: Runtime, calls: Vec<Call>) -> Result<Vec<Result<Admission, Error>>, Error> {
     let claimed = Claiming::new(runtime, calls).send().await.map_err(Error::from_store)?;
-    let admit = async |told| match told {
+    Ok(join_all(claimed.into_iter().map(admitted)).await)
+}
+
+/// (Not a closure: rustc 1.95 fails on an asynchronous one here where it compiles by increments.)
+async fn admitted(told: Told) -> Result<Admission, Error> {
+    match told {
         Told::Granted(lease) if lease.runtime().leases().are_given_up() => {
             lease.finish(Outcome::Released(Reason::Shutdown), Body::Ended).await; // here: nobody writes down what is dropped now
             Err(Error::new(ErrorKind::Draining))
         }
         Told::Granted(lease) => Ok(Admission::Own(Owner::Leased(lease))),
         Told::Found(found) => Ok(Admission::Found(found)),
-    };
-    Ok(join_all(claimed.into_iter().map(admit)).await)
+    }
 }
 
 /// What stands in a call's way, in the store or in this process. What runs here in a transaction comes last: its session may
