@@ -32,9 +32,10 @@ async fn generic<Db: Accounts>(#[idem] steps: Steps, Json(email): Json<String>) 
     let mail = Mail;
     let user = steps.transaction("user", async |tx| Db::insert(tx, &email).await).await?;
     let sent = steps.run("mail", async |key| mail.welcome(key.as_str(), &email).await).await?;
+    let name = format!("letter-{user}");
     let (fax, letter): (String, String) = tokio::try_join!(
         steps.once("fax", async |_key| mail.welcome("", &email).await),
-        steps.given(&user).run(&format!("letter-{user}"), async |key| mail.welcome(key.as_str(), &email).await),
+        steps.given(&user).run(&name, async |key| mail.welcome(key.as_str(), &email).await),
     )?;
     let found = async |_key| Ok::<_, Error>(None);
     steps.once_or_find("pigeon", async |key| mail.welcome(key.as_str(), &email).await, found).await?;
