@@ -1,9 +1,9 @@
 //! The program that the killing harness (`tests/it/crash`) starts, kills and freezes: one route per way in which a body can
 //! run. What a run does is drawn by `plan.rs`, which the harness shares.
 //!
-//! Read from the environment: `DATABASE_URL`, `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`,
-//! `BROKEN`, an engine that must be found out, and `DIES_AT`, the number of the moment at which it kills itself (before or
-//! after a statement). It listens on a free port of the loopback, and says so in one line.
+//! Read from the environment: `DATABASE_URL`, `DATABASE_POOLER` (set where a pooler gives each transaction another connection),
+//! `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`, `BROKEN`, an engine that must be found out, and `DIES_AT`,
+//! the number of the moment at which it kills itself (before or after a statement). It listens on a free port of the loopback, and says so in one line.
 #![allow(clippy::unwrap_used, reason = "a program of a test ends where something is not as it must be")]
 
 mod bodies;
@@ -115,6 +115,8 @@ async fn over(url: &str) -> (Arc<dyn Store>, MethodRouter<App>, MethodRouter<App
         (Arc::new(store), post(transactional::<Sqlite>), post(resumable::<Sqlite>))
     } else {
         let store = PostgresStore::new(&PgPool::connect_lazy(url).unwrap());
+        let pooled = env::var("DATABASE_POOLER").is_ok();
+        let store = if pooled { store.with_simple_protocol() } else { store };
         store.migrate().await.unwrap();
         (Arc::new(store), post(transactional::<Postgres>), post(resumable::<Postgres>))
     }

@@ -26,7 +26,11 @@ struct Server {
 
 impl Server {
     async fn start(place: &Place, provider: &Provider, folder: &Path, dies_at: u32) -> Self {
-        let mut child = Command::new(binary())
+        let mut command = Command::new(binary());
+        if place.backend() == Backend::PgBouncer {
+            command.env("DATABASE_POOLER", "transaction");
+        }
+        let mut child = command
             .env("DATABASE_URL", place.url())
             .env("PROVIDER", &provider.url)
             .env("SEED", "1")

@@ -25,7 +25,7 @@ async fn clause_25_a_body_cannot_commit_a_step_by_itself() {
         vec![Do::Run(name("a")), Do::Sql(name("user"), name("select 1"))],
     ];
     let first = shop.work("/work", "k", &runs).await.status;
-    assert_eq!(first, if shop.place.backend() == Backend::Sqlite { 201 } else { 500 });
+    assert_eq!(first, if shop.place.backend() == Backend::Sqlite { 201 } else { 409 });
     assert!(shop.probe.log().iter().any(|effect| effect.starts_with("refused: ")), "{:?}", shop.probe.log());
     assert_eq!(shop.rows().await.len(), usize::from(first == 201));
     // What a body has written after it is not known, so nothing runs again by itself.
