@@ -55,6 +55,10 @@ pub(crate) struct Run {
     /// Where the body's effects are recorded steps.
     journal: Option<Arc<Journal>>,
     /// Unprotected: where it runs all the same.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        allow(dead_code, reason = "only the SQL stores have transactions")
+    )]
     place: Option<(Runtime, &'static Operation)>,
 }
 
