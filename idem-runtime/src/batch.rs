@@ -37,6 +37,11 @@ tokio::task_local! {
 ///
 /// The keys that it owns are in flight for as long as it lives: their leases are renewed, and whoever delivers one of them
 /// elsewhere is told so. Dropping the last clone gives back what has not started: run now, or by whoever asks next.
+///
+/// A call whose turn comes late runs all the same. But where it would go on with an earlier run (`in_doubt = rerun_deduped`,
+/// `Steps`) and has waited for longer than a lease, it claims once more for itself, since the time in which that may be done
+/// can be over by then. And if its lease is lost or about to end, since the store takes no renewals, it does not run:
+/// [`ErrorKind::Unavailable`].
 #[derive(Clone)]
 #[must_use = "dropping a batch gives its keys back"]
 pub struct Batch {
@@ -67,10 +72,13 @@ impl Runtime {
     /// messages in another order do not wait for each other.
     ///
     /// ```no_run
+    /// # use std::time::Duration;
     /// # use idem_runtime::{Error, Runtime, idempotent};
+    /// use idem_runtime::jobs::Redelivery;
+    ///
     /// # struct App { idem: Runtime }
     /// # struct Job { tenant: String, id: String }
-    /// # impl Job { fn ack(&self) {} }
+    /// # impl Job { fn ack(&self) {} fn retry_in(&self, _: Duration) {} fn park(&self) {} }
     /// #[idempotent(function, runtime = app.idem, scope = job.tenant, op = "capture", key = job.id)]
     /// async fn capture(app: &App, job: &Job) -> Result<String, Error> {
     ///     # Ok(String::new())
@@ -80,8 +88,13 @@ impl Runtime {
     /// # async fn consume(app: &App, jobs: Vec<Job>) -> Result<(), Error> {
     /// let batch = app.idem.claim_many("capture", jobs.iter().map(|job| (&job.tenant, &job.id))).await?;
     /// for job in &jobs {
-    ///     if batch.run(capture(app, job)).await.is_ok() {
-    ///         job.ack();
+    ///     match batch.run(capture(app, job)).await {
+    ///         Ok(_) => job.ack(),
+    ///         Err(error) => match error.redelivery() {
+    ///             Redelivery::Ack => job.ack(), // done before, and its value is gone
+    ///             Redelivery::Retry { after } => job.retry_in(after),
+    ///             _ => job.park(), // a person must look
+    ///         },
     ///     }
     /// }
     /// # Ok(()) }
@@ -182,9 +195,20 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// What was claimed ahead for this call, if it is made within a batch that has claimed it.
-pub(crate) fn admit(runtime: &Runtime, call: &Call) -> Option<Result<Admission, Error>> {
-    BATCH.try_with(|ahead| ahead.take(runtime, call)).ok().flatten()
+/// What was claimed ahead for this call, if it is made within a batch that has claimed it, and has not waited too long.
+///
+/// Cancel safety: what is given back is given back.
+pub(crate) async fn admit(runtime: &Runtime, call: &Call) -> Option<Result<Admission, Error>> {
+    match BATCH.try_with(|ahead| ahead.take(runtime, call)).ok().flatten()? {
+        Ok(Admission::Own(Owner::Leased(lease))) if lease.is_about_to_end() => {
+            Some(Err(Error::new(ErrorKind::Unavailable { retry_after: FRESH }))) // the drop gives the key back
+        }
+        Ok(Admission::Own(Owner::Leased(lease))) if lease.has_waited_too_long() => {
+            lease.give_back().await; // and the call claims for itself
+            None
+        }
+        told => Some(told),
+    }
 }
 
 impl Ahead {

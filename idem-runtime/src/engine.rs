@@ -134,7 +134,7 @@ pub(crate) enum Admission {
 async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
     transaction::refuse_nested(runtime)?;
     let _counted = runtime.bodies().token(); // before the look at `draining`: shutdown waits for whoever passes it
-    if let Some(admission) = batch::admit(runtime, call) {
+    if let Some(admission) = batch::admit(runtime, call).await {
         return admission;
     }
     if let Some(found) = runtime.cache().look(call) {

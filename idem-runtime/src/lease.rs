@@ -34,6 +34,10 @@ pub(crate) use ticker::{GivenUp, Ticker};
 /// How long to try to give a key back. A doubt needs less: the end of the lease says the same.
 const GIVE_BACK: Duration = Duration::from_secs(10 * 60);
 
+/// What was claimed ahead starts with a quarter of its lease at least. Less is left only where renewals fail: the ticker, which
+/// wakes six times a lease, renews what is older than a third.
+const LEAST_LEFT: u32 = 4;
+
 /// How long to wait before the store is asked again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
@@ -122,7 +126,7 @@ impl Lease {
     /// The body starts: from here on, an end without an outcome is a doubt, or to be run again.
     ///
     /// # Errors
-    /// Why it must not: shutdown has given the key back, or the lease is over before it began, as in a process that was
+    /// Why it must not: shutdown has given the key back, or the lease is lost or over before it began, as in a process that was
     /// frozen; somebody else may run by now.
     pub(crate) fn start(&self) -> Result<Execution, ErrorKind> {
         let Guard { runtime, call, held, .. } = &self.guard;
@@ -131,7 +135,7 @@ impl Lease {
             if progress.stage != Stage::Owned {
                 return Err(ErrorKind::Draining);
             }
-            if progress.renewed.elapsed() >= runtime.leases().length {
+            if held.cancelled.is_cancelled() || progress.renewed.elapsed() >= runtime.leases().length {
                 return Err(ErrorKind::Unavailable { retry_after: RETRY.1 }); // dropping the lease gives the key back
             }
             progress.stage = Stage::Running;
@@ -157,6 +161,25 @@ impl Lease {
     pub(crate) fn of(mut self, call: Call) -> Self {
         self.guard.call = call;
         self
+    }
+
+    /// It goes on with what earlier runs have begun, and was claimed for that longer ago than any call's own claim would have
+    /// been: the window in which it may be run again, which the claim has compared, may be over by now.
+    pub(crate) fn has_waited_too_long(&self) -> bool {
+        let Guard { runtime, held, .. } = &self.guard;
+        self.owned.continues() && held.began.elapsed() >= runtime.leases().length
+    }
+
+    /// Its renewals fail, so whoever starts it now may soon run beside somebody else.
+    pub(crate) fn is_about_to_end(&self) -> bool {
+        let Guard { runtime, held, .. } = &self.guard;
+        let length = runtime.leases().length;
+        held.progress().renewed.elapsed() >= length - length / LEAST_LEFT
+    }
+
+    /// Gives the key back before the body has started, at once: so that the next claim finds it as it was.
+    pub(crate) async fn give_back(self) {
+        self.finish(Outcome::Released(Reason::Cancelled), Body::Ended).await;
     }
 
     /// Stores the outcome, and tries again until the lease ends: inside it nobody else can own the record.

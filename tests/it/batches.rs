@@ -1,5 +1,7 @@
 //! Clause 46: a consumer that takes many messages at once claims all of them in one statement.
 
+mod leases;
+
 use std::time::Duration;
 
 use axum::Router;
