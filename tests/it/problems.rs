@@ -8,15 +8,22 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use idem_runtime::{Builder, Problem};
+use idem_runtime::{Builder, Error, Execution, Problem, idempotent};
 use serde_json::json;
 
-use crate::support::{App, Shop, handler, problem, refusal};
+use crate::support::{App, Plan, Shop, Tenant, handler, problem, refusal};
 
 handler!(charge, op = "problems.charge", ttl = "24h");
 
+/// Passes on an error of the runtime's, after its effect.
+#[idempotent(scope = "tenant", op = "problems.link")]
+async fn link(tenant: Tenant, #[idem] exec: Execution, _: axum::Json<Plan>) -> Result<StatusCode, Error> {
+    exec.link("gateway", "").await?;
+    Ok(StatusCode::OK)
+}
+
 fn router() -> Router<App> {
-    Router::new().route("/charge", post(charge))
+    Router::new().route("/charge", post(charge)).route("/link", post(link))
 }
 
 /// A refusal of each kind that needs no fault: a missing key, a mismatch, an outcome in doubt.
@@ -107,6 +114,16 @@ async fn clause_01_a_format_for_some_hands_on_the_others() {
         assert_eq!((handed_on.status, handed_on.retry_after), (plain.status, plain.retry_after));
         assert_eq!(handed_on.body, plain.body);
     }
+}
+
+/// A 418 would free the key.
+#[tokio::test]
+async fn clause_27_a_format_does_not_say_what_becomes_of_the_record() {
+    let shop =
+        Shop::open_with(router(), |builder| builder.problem_response(|_| StatusCode::IM_A_TEAPOT.into_response()))
+            .await;
+    let told = shop.post("/link", "k1").json(&json!({})).send().await.unwrap();
+    assert_eq!((told.status(), shop.state().await), (StatusCode::IM_A_TEAPOT, 5), "in doubt, as by its 500");
 }
 
 /// A refusal before the handler, too: by the size of the request.

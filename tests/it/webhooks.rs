@@ -1,5 +1,6 @@
 //! Scenarios 86 to 89 and 91, the webhook cases, clauses 41 and 43: events that are delivered more than once, or forged.
 
+mod passed_on;
 mod program;
 mod refused;
 mod sender;
@@ -50,7 +51,7 @@ macro_rules! receives {
 receives!(held(event: Stripe), op = "webhook.held", key = event.id, ttl = "35d", webhook);
 receives!(waits(event: Stripe), op = "webhook.waits", key = event.id, ttl = "35d", in_flight = wait("10s"), webhook);
 receives!(late(event: Stripe), op = "webhook.late", key = event.id, ttl = "1h", refuse_late = "2h", webhook);
-receives!(whole(event: Stripe), op = "webhook.whole", key = event.id, payload = raw, webhook);
+receives!(whole(event: Stripe), op = "webhook.whole", key = event.id, payload = raw, client_errors = store, webhook);
 receives!(standard(event: Standard), op = "webhook.standard", key = event.id, webhook);
 receives!(by_header(event: Standard), op = "webhook.by-header", header = "webhook-id", payload = none, webhook);
 receives!(plain(event: Standard), op = "webhook.plain", header = "webhook-id", payload = none);

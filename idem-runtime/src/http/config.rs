@@ -207,7 +207,8 @@ impl Builder {
     }
 
     /// Asks before a stored answer is shown again, after the handler's own extractors have let the request in: for
-    /// rights that may have been lowered since. `false` is 403 `idempotency-replay-forbidden`.
+    /// rights that may have been lowered since. `false` is 403 `idempotency-replay-forbidden`; of an operation with `webhook`,
+    /// the first answer's status without all the rest of it, for its sender only has to know that it is done.
     pub fn authorize_replay<F>(mut self, ask: impl Fn(Replaying) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,

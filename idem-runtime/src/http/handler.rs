@@ -1,5 +1,6 @@
 //! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
 
+mod answer;
 mod unprotected;
 
 use std::time::Duration;
@@ -7,13 +8,13 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderName, HeaderValue, request::Parts};
+use http::{HeaderName, HeaderValue};
 use tracing::Instrument;
 
+use self::answer::refuse;
+pub(super) use self::answer::respond;
 use super::{
-    config::Replaying,
     header::{HeaderFault, parse_key},
-    operations,
     payload::{Incoming, Received, Unproven},
     reply::{self, STATUS},
 };
@@ -123,7 +124,7 @@ pub async fn rejected(
             }
         }
         watch.end(Ending::Rejected);
-        runtime.in_house_format(rejection)
+        runtime.in_house_format(operation, None, rejection).1
     };
     looked.instrument(span).await
 }
@@ -131,7 +132,7 @@ pub async fn rejected(
 /// As [`rejected`], where scope or key are made of what was refused: there is nothing to look up.
 pub fn unidentified(operation: &'static Operation, incoming: &Incoming, rejection: Response) -> Response {
     incoming.runtime.observer().watch(operation.op, None).end(Ending::Rejected);
-    incoming.runtime.in_house_format(rejection)
+    incoming.runtime.in_house_format(operation, None, rejection).1
 }
 
 /// Whoever sends it may know a key by hearsay: the store is not asked, and nothing is answered again.
@@ -224,57 +225,6 @@ fn prefer_wait(incoming: &Incoming) -> Option<Duration> {
     })
 }
 
-/// `head`: the request that asks, for whoever decides what it may see.
-pub(super) async fn respond(runtime: &Runtime, call: &Call, head: Option<Parts>, answer: Answer<Response>) -> Response {
-    let error = match answer {
-        Answer::Ran { value, recorded: true } => return value, // its end was seen when it was stored
-        Answer::Ran { value, recorded: false } => return with_status(value, "unrecorded"),
-        Answer::Refused(error) if !shows_a_result(error.kind()) => match operations::accepted(runtime, call, &error) {
-            Some(accepted) => {
-                call.watch.end(Ending::Accepted);
-                return accepted;
-            }
-            None => error,
-        },
-        Answer::Refused(_) if call.operation.webhook => {
-            // A result that is gone: the event was handled, and its sender need not know how.
-            call.watch.end(Ending::Replayed);
-            return reply::acknowledged();
-        }
-        _ if !may_see(runtime, call, head).await => call.error(ErrorKind::ReplayForbidden),
-        Answer::Refused(error) => error,
-        Answer::Replay(stored) => match reply::replay(&stored) {
-            Ok(response) => {
-                call.watch.end(Ending::Replayed);
-                return response;
-            }
-            Err(error) => {
-                tracing::error!(target: "idem::engine", op = call.operation.op, record = call.record.short(), "the stored response cannot be read");
-                Error::from_store(error).with(|about| about.record = Some(call.record))
-            }
-        },
-    };
-    refuse(runtime, &call.watch, &error)
-}
-
-fn refuse(runtime: &Runtime, watch: &Watch, error: &Error) -> Response {
-    watch.end(Ending::of_refusal(error.kind()));
-    runtime.problem(error)
-}
-
-/// These tell what became of an earlier request, links included.
-fn shows_a_result(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::ResultUnavailable | ErrorKind::Expired)
-}
-
-async fn may_see(runtime: &Runtime, call: &Call, request: Option<Parts>) -> bool {
-    match (&runtime.config().http.authorize_replay, request) {
-        (Some(ask), Some(request)) => ask(Replaying { op: call.operation.op, record: call.record, request }).await,
-        (Some(_), None) => false, // nothing to decide by
-        (None, _) => true,
-    }
-}
-
 async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Body) -> Response {
     let response = match operation.transaction {
         Some(_) => unprotected::in_transaction(runtime, operation, body).await,
@@ -284,7 +234,7 @@ async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Bod
         },
     };
     match response {
-        Ok(response) => with_status(response, "ignored"),
+        Ok(response) => with_status(runtime.in_house_format(operation, None, response).1, "ignored"),
         Err(error) => {
             transaction::failed::tell(operation, None, &error);
             runtime.problem(&error.with(|about| about.op = Some(operation.op)))
@@ -324,12 +274,12 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
     let run = async {
         match body(&mut owner.supply(&execution)) {
             Ok(body) => {
-                let response = runtime.in_house_format(body.await);
+                let (status, response) = runtime.in_house_format(call.operation, Some(call.record), body.await);
                 // A client error that is kept by the operation's policy only is no reason to keep what was written.
                 let declared = declared(&response, &execution);
-                let keeps_rows = declared == Some(Declared::Final) || response.status().as_u16() < 400;
+                let keeps_rows = declared == Some(Declared::Final) || status.as_u16() < 400;
                 let policy = call.operation.client_errors;
-                let (outcome, response) = reply::capture(response, &execution, policy, runtime.config()).await;
+                let (outcome, response) = reply::capture(status, response, &execution, policy, runtime.config()).await;
                 (Ended::by_itself(outcome, keeps_rows).said(declared), response)
             }
             Err(error) => {

@@ -59,15 +59,16 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(name)
 }
 
-/// What becomes of the record, and the response for the first caller, unchanged.
+/// What becomes of the record, and the response for the first caller, unchanged. `status`: what its run is judged by.
 pub(super) async fn capture(
+    status: StatusCode,
     mut response: Response,
     execution: &Execution,
     client_errors: ClientErrors,
     config: &Config,
 ) -> (Outcome, Response) {
     let declared = response.extensions_mut().remove::<Declared>().or_else(|| execution.declared());
-    let class = classify(response.status().as_u16(), declared, client_errors);
+    let class = classify(status.as_u16(), declared, client_errors);
     match class {
         Class::Released => (Outcome::Released(Reason::Status), response),
         Class::InDoubt => (Outcome::InDoubt(Reason::Status), response),
@@ -150,9 +151,10 @@ pub(super) fn replay(stored: &StoredResponse) -> Result<Response, StoreError> {
     Ok(response)
 }
 
-/// What is left of an answer that is gone: it was an answer.
-pub(super) fn acknowledged() -> Response {
+/// What is told of an answer that is gone, or that nobody may see: it was one, with this status.
+pub(super) fn acknowledged(status: Option<u16>) -> Response {
     let mut response = Response::new(Body::empty());
+    *response.status_mut() = status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default();
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }

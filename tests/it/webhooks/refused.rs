@@ -90,3 +90,24 @@ async fn a_refusal_comes_in_the_house_s_own_format() {
         assert_eq!(response.status(), 418, "{path}");
     }
 }
+
+/// The hook decides by what is true of users; a sender has none of it, and would deliver for days.
+#[tokio::test]
+async fn clause_43_a_sender_that_may_not_see_the_answer_is_told_that_there_was_one() {
+    let forbids = |builder: idem_runtime::Builder| {
+        builder.authorize_replay(|_| async { false }).operations_at("/operations/{id}")
+    };
+    let shop = open_with(forbids).await;
+    for (path, status) in [("/held", 202), ("/whole", 422)] {
+        let sent = json!({"id": "evt_1", "status": status});
+        let first = shop.event(path, &sent).await;
+        assert_eq!((first.status, first.body.is_empty(), first.replayed), (status, false, false));
+        let again = shop.event(path, &sent).await;
+        assert_eq!((again.status, again.body.as_str(), again.location), (status, "", None), "{path}");
+        assert!(again.replayed, "{path}");
+    }
+    assert_eq!(shop.probe.effects(), 2);
+    let id = shop.runtime.find("webhook.held", idem_runtime::Global, "evt_1").await.unwrap().unwrap().id;
+    let fetched = shop.runtime.operation(id, idem_runtime::Global).await;
+    assert_eq!(fetched.status(), 403, "whoever fetches it has signed nothing");
+}
