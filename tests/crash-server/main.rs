@@ -9,6 +9,8 @@
 mod bodies;
 mod broken;
 mod dying;
+#[path = "../it/support/forwarding.rs"]
+mod forwarding;
 #[path = "../it/crash/plan.rs"]
 #[allow(dead_code, reason = "the harness needs more of it")]
 mod plan;
@@ -32,6 +34,7 @@ use self::{
     bodies::{deduped, held, recovered, resumable, transactional},
     broken::Broken,
     dying::Dying,
+    forwarding::Forwarding,
     plan::{LEASE, Mix},
     provider::Provider,
 };
@@ -69,11 +72,11 @@ async fn main() {
     let provider = Provider::new(env::var("PROVIDER").unwrap());
     let (store, transactional, resumable) = over(&url).await;
     let store = match env::var("BROKEN") {
-        Ok(broken) => Arc::new(Broken::new(&broken, store, &url).await),
+        Ok(broken) => Arc::new(Forwarding::new(store, Broken::new(&broken, &url).await)),
         Err(_) => store,
     };
     let store = match env::var("DIES_AT") {
-        Ok(moment) => Arc::new(Dying::new(moment.parse().unwrap(), store)),
+        Ok(moment) => Arc::new(Forwarding::new(store, Dying::new(moment.parse().unwrap()))),
         Err(_) => store,
     };
     let asked = provider.clone();

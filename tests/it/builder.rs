@@ -9,7 +9,7 @@ use idem_runtime::{
 };
 use serde_json::json;
 
-use crate::support::{App, Faulty, Logs, Place, Shop, handler, problem};
+use crate::support::{App, Logs, Place, Shop, handler, problem};
 
 handler!(charge, op = "builder.charge");
 
@@ -54,7 +54,7 @@ fn faults(built: Result<Runtime, BuildError>) -> Vec<String> {
 async fn every_fault_is_told_at_once_and_in_words() {
     let place = Place::new(); // not migrated
     let _mounted = router();
-    let built = Runtime::builder(Faulty::new(place.connect().await))
+    let built = Runtime::builder(place.connect().await)
         .ttl(Duration::from_secs(3600))
         .lease(Duration::from_millis(999))
         .quarantine(Duration::MAX)
@@ -148,7 +148,7 @@ async fn a_namespace_is_required_and_not_too_long() {
 #[tokio::test]
 async fn a_store_must_be_migrated_unless_it_is_volatile() {
     let place = Place::new();
-    let store = Faulty::new(place.connect().await);
+    let store = place.connect().await;
     let told = faults(builder(store.clone()).build().await);
     assert_eq!(told, ["the tables are missing or out of date; call `store.migrate().await?` first"]);
     place.migrate().await;

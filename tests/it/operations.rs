@@ -212,7 +212,7 @@ async fn clause_28_a_result_that_was_not_retained_says_what_is_known() {
     let place = place(&shop, "operations.export").await;
     let (provider, id) = ("stripe".to_owned(), "ch_1".to_owned());
     let link = Link { record: record.id, epoch: record.epoch, attempt: record.attempt, provider, id };
-    shop.store.link(&[link]).await.unwrap();
+    shop.place.connect().await.link(&[link]).await.unwrap();
     let told = problem(fetch(&shop, "acme", &place).await).await;
     assert_eq!((told.status, told.slug.as_str()), (410, "idempotency-result-unavailable"));
     assert_eq!(told.body["original_status"], 201);

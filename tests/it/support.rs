@@ -2,6 +2,7 @@
 
 pub(crate) mod bouncer;
 mod faulty;
+mod forwarding;
 mod logs;
 mod meters;
 pub(crate) mod place;
@@ -32,7 +33,8 @@ use idem_runtime::{Builder, Execution, Record, Runtime, ScopePart, ScopeWriter, 
 use reqwest::RequestBuilder;
 use serde::Deserialize;
 
-pub(crate) use faulty::{Fault, Faulty, Verb};
+pub(crate) use faulty::{Fault, Faulty};
+pub(crate) use forwarding::Verb;
 pub(crate) use logs::Logs;
 pub(crate) use meters::Meters;
 pub(crate) use place::{Backend, Place};
@@ -83,8 +85,8 @@ impl Shop {
         router: Router<App>,
         configure: impl FnOnce(Builder) -> Builder,
     ) -> Self {
-        let store = Faulty::new(store);
-        let builder = Runtime::builder(store.clone())
+        let faults = Faulty::default();
+        let builder = Runtime::builder(faults.around(store))
             .namespace("shop")
             .lease(Duration::from_secs(2))
             .cache_bytes(0)
@@ -105,7 +107,7 @@ impl Shop {
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        Self { runtime, probe, store, place, client, addr, server }
+        Self { runtime, probe, store: faults, place, client, addr, server }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -164,7 +166,7 @@ impl Shop {
 
     /// How often the store was asked for anything on behalf of a request.
     pub(crate) fn asked(&self) -> usize {
-        use faulty::Verb::{Claim, Find, Finish, Link, Peek};
+        use Verb::{Claim, Find, Finish, Link, Peek};
         [Claim, Peek, Finish, Link, Find].into_iter().map(|verb| self.store.calls(verb)).sum()
     }
 }

@@ -6,47 +6,14 @@ use std::{
     time::Duration,
 };
 
-use idem_runtime::{
-    Record, RecordId,
-    store::{
-        Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
-        OpenTransaction, Page, Peek, Purge, Purged, PutOff, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
-        Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey,
-        Transactions,
-    },
-};
+use idem_runtime::store::{Claim, Store, StoreError};
 
-/// Wraps a store; clones share their faults and counts.
-#[derive(Clone)]
+use super::forwarding::{Between, Forwarding, Verb};
+
+/// Wraps stores; clones share their faults and counts.
+#[derive(Clone, Default)]
 pub(crate) struct Faulty {
-    inner: Arc<dyn Store>,
     verbs: Arc<Mutex<HashMap<Verb, Told>>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Verb {
-    Claim,
-    Peek,
-    Finish,
-    Renew,
-    Link,
-    /// All that operators look with.
-    Find,
-    Resolve,
-    Survey,
-    /// All that recoveries do to take and put off.
-    Recover,
-    Interrupted,
-    /// All that looks for records that are over.
-    Purge,
-    Begin,
-    Commit,
-    StartSteps,
-    EndSteps,
-    /// Reads them.
-    Steps,
-    BeginStep,
-    CommitStep,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -83,8 +50,9 @@ enum Then {
 }
 
 impl Faulty {
-    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, verbs: Arc::default() }
+    /// The store with these faults.
+    pub(crate) fn around(&self, inner: Arc<dyn Store>) -> Forwarding<Self> {
+        Forwarding::new(inner, self.clone())
     }
 
     pub(crate) fn tell(&self, verb: Verb, fault: Fault) {
@@ -141,8 +109,14 @@ impl Faulty {
         }
         then
     }
+}
 
-    async fn go<T>(&self, verb: Verb, ask: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+impl Between for Faulty {
+    async fn send<T: Send>(
+        &self,
+        verb: Verb,
+        ask: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         match self.before(verb).await {
             Then::Ask => ask.await,
             Then::Fail => Err(StoreError::unavailable("the test says so")),
@@ -158,97 +132,14 @@ impl Faulty {
             }
         }
     }
-}
 
-#[async_trait::async_trait]
-impl Store for Faulty {
-    async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
+    fn claiming(&self, inner: &Arc<dyn Store>, claims: &[Claim]) {
         if let Some(Fault::Late(by)) = self.verbs.lock().unwrap().get(&Verb::Claim).and_then(|told| told.fault) {
-            let (inner, claims) = (Arc::clone(&self.inner), claims.to_vec());
+            let (inner, claims) = (Arc::clone(inner), claims.to_vec());
             tokio::spawn(async move {
                 tokio::time::sleep(by).await;
                 inner.claim(&claims).await
             });
         }
-        self.go(Verb::Claim, self.inner.claim(claims)).await
-    }
-    async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
-        self.go(Verb::Peek, self.inner.peek(peeks)).await
-    }
-    async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        self.go(Verb::Finish, self.inner.finish(finishes)).await
-    }
-    async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
-        self.go(Verb::Renew, self.inner.renew(renewals, lease)).await
-    }
-    async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
-        self.go(Verb::Link, self.inner.link(links)).await
-    }
-    async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
-        self.go(Verb::Find, self.inner.find(record)).await
-    }
-    async fn list(&self, filter: &Filter, page: Page) -> Result<Vec<Record>, StoreError> {
-        self.go(Verb::Find, self.inner.list(filter, page)).await
-    }
-    async fn linked(&self, provider: &str, id: &str) -> Result<Vec<Record>, StoreError> {
-        self.go(Verb::Find, self.inner.linked(provider, id)).await
-    }
-    async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
-        self.go(Verb::Resolve, self.inner.resolve(resolve)).await
-    }
-    async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
-        self.go(Verb::Recover, self.inner.recover(recover)).await
-    }
-    async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
-        self.go(Verb::Interrupted, self.inner.interrupted(resume)).await
-    }
-
-    async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
-        self.go(Verb::Recover, self.inner.put_off(put_off)).await
-    }
-    async fn survey(&self) -> Result<Survey, StoreError> {
-        self.go(Verb::Survey, self.inner.survey()).await
-    }
-    async fn due(&self) -> Result<Due, StoreError> {
-        self.go(Verb::Purge, self.inner.due()).await
-    }
-    async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        self.go(Verb::Purge, self.inner.purge(purge)).await
-    }
-    async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
-        self.go(Verb::Purge, self.inner.strip(strip)).await
-    }
-    fn transactions(&self) -> Option<Transactions> {
-        self.inner.transactions()
-    }
-    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
-        self.go(Verb::Begin, self.inner.begin(begin)).await
-    }
-    async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
-        self.go(Verb::Commit, self.inner.commit(transaction, commit)).await
-    }
-    fn keeps_steps(&self) -> bool {
-        self.inner.keeps_steps()
-    }
-    async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
-        self.go(Verb::StartSteps, self.inner.start_steps(starts)).await
-    }
-    async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
-        self.go(Verb::EndSteps, self.inner.end_steps(ends)).await
-    }
-    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
-        self.go(Verb::Steps, self.inner.steps(record)).await
-    }
-    async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
-        self.go(Verb::BeginStep, self.inner.begin_step(start, limit)).await
-    }
-    async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
-        self.go(Verb::CommitStep, self.inner.commit_step(transaction, end)).await
-    }
-    async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.check().await
-    }
-    async fn check_transactions(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.check_transactions().await
     }
 }

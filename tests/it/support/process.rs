@@ -20,7 +20,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Backend, Faulty, Place, Seen, eventually, seen};
+use super::{Backend, Place, Seen, eventually, seen};
 
 /// One database, and what the processes over it have in common.
 pub(crate) struct Disk {
@@ -66,7 +66,7 @@ impl Disk {
 
     /// What an operator has: a runtime of the same namespace in another process, this one.
     pub(crate) async fn operator(&self) -> Runtime {
-        let store = Faulty::new(self.connect().await);
+        let store = self.connect().await;
         Runtime::builder(store).namespace("payments").serve_only(|_| false).build().await.unwrap()
     }
 

@@ -6,7 +6,7 @@ use idem_runtime::Runtime;
 use serde_json::json;
 
 use super::{by_hand::needs_a_person, shop::router};
-use crate::support::{Backend, Faulty, Place, Shop, eventually, problem, refusal, seen};
+use crate::support::{Backend, Place, Shop, eventually, problem, refusal, seen};
 
 async fn open() -> Shop {
     let shop = Shop::open_on(Arc::new(Place::sqlite()), router(Backend::Sqlite), |builder| builder).await;
@@ -51,7 +51,7 @@ async fn clause_16_a_body_that_may_keep_renewals_waiting_is_a_fault() {
     place.migrate().await;
     let _mounted = router(Backend::Sqlite);
     let built = async |op: &'static str, lease: u64, timeout: Option<Duration>| {
-        let builder = Runtime::builder(Faulty::new(place.connect().await)).namespace("shop");
+        let builder = Runtime::builder(place.connect().await).namespace("shop");
         let builder = builder.lease(Duration::from_secs(lease)).serve_only(move |served| served == op);
         let builder = match timeout {
             Some(timeout) => builder.transaction_timeout(timeout),
