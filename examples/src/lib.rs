@@ -49,6 +49,21 @@ pub async fn over(url: &str) -> Result<(Builder, Database), Box<dyn Error>> {
     }
 }
 
+/// `LEASE_SECONDS`, 30 s by default: how long a process may be silent before its operations are in doubt, or gone on with.
+///
+/// # Errors
+/// It is no whole number of seconds.
+pub fn lease() -> Result<Duration, Box<dyn Error>> {
+    match env::var("LEASE_SECONDS") {
+        Ok(seconds) => match seconds.parse() {
+            Ok(seconds) => Ok(Duration::from_secs(seconds)),
+            Err(error) => Err(format!("LEASE_SECONDS is `{seconds}`; it must be whole seconds: {error}").into()),
+        },
+        Err(VarError::NotPresent) => Ok(Duration::from_secs(30)),
+        Err(error) => Err(format!("LEASE_SECONDS: {error}").into()),
+    }
+}
+
 /// A socket at `addr`, as `ADDR` gives it.
 ///
 /// # Errors

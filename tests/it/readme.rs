@@ -3,7 +3,8 @@
 //! A session is what a terminal would show: lines that begin with `$ ` are commands (a line after one that ends in `\`
 //! belongs to it), the lines below are their output. All sessions run in one bash, in an empty folder, with a fresh
 //! `payments` in the place of `127.0.0.1:3000`, a fresh `webhooks` and `provisioning` in those of `127.0.0.1:3001` and
-//! `:3002`, and the `jobs` that this test was built with in that of `target/debug/jobs`.
+//! `:3002`, and the `jobs` and `payments` that this test was built with in those of `target/debug/jobs` and
+//! `target/debug/payments`, the latter on the database of the one that runs.
 //!
 //! In an output, `…` and `<words>` stand for any text within a line, a line `…` for any number of lines, an id
 //! (`ch_…`, `po_…`, `or_…`, `do_…` or 32 hex digits) for some id, everywhere the same, and a date for some date.
@@ -19,13 +20,17 @@ use self::{
     matching::Output,
     session::{Step, sessions},
 };
-use crate::support::process::{Disk, binary, spawn};
+use crate::support::{
+    Backend,
+    process::{Disk, binary, spawn},
+};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const LISTENS: &str = "127.0.0.1:3000";
 const RECEIVES: &str = "127.0.0.1:3001";
 const PROVISIONS: &str = "127.0.0.1:3002";
 const JOBS: &str = "target/debug/jobs";
+const PAYMENTS: &str = "target/debug/payments";
 /// Between the outputs of two commands.
 const MARK: &str = "== end of command ==";
 
@@ -42,8 +47,13 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
     let (_webhooks, receives, _) = spawn("webhooks", &disk, &[]).await;
     let (_provisioning, provisions, _) = spawn("provisioning", &disk, &[]).await;
     let jobs = binary("jobs").display().to_string();
-    let places =
-        [(LISTENS, addr), (RECEIVES, receives.to_string()), (PROVISIONS, provisions.to_string()), (JOBS, jobs)];
+    let places = [
+        (LISTENS, addr),
+        (RECEIVES, receives.to_string()),
+        (PROVISIONS, provisions.to_string()),
+        (JOBS, jobs),
+        (PAYMENTS, operator(&disk)),
+    ];
 
     let printed = run(&steps, &disk, &places).await;
     let mut output = Output::default();
@@ -58,6 +68,12 @@ async fn scenario_02_the_readme_s_sessions_print_what_they_show() {
             payments.log(),
         );
     }
+}
+
+/// `payments` on the database of the one that runs.
+fn operator(disk: &Disk) -> String {
+    let pooler = if disk.backend() == Backend::PgBouncer { "DATABASE_POOLER=transaction " } else { "" };
+    format!("{pooler}DATABASE_URL='{}' {}", disk.url(), binary("payments").display())
 }
 
 /// What each command printed.

@@ -9,12 +9,9 @@ mod capture;
 mod gateway;
 mod queue;
 
-use std::{
-    env::{self, VarError},
-    error::Error,
-    time::Duration,
-};
+use std::{env, error::Error, time::Duration};
 
+use idem_examples::lease;
 use idem_runtime::{Builder, PostgresStore, Runtime, SqliteStore};
 use sqlx::PgPool;
 
@@ -74,16 +71,5 @@ async fn over(url: &str) -> Result<Builder, Box<dyn Error>> {
             Ok(Runtime::builder(store))
         }
         _ => Err("DATABASE_URL must begin with `sqlite://` or `postgres://`".into()),
-    }
-}
-
-fn lease() -> Result<Duration, Box<dyn Error>> {
-    match env::var("LEASE_SECONDS") {
-        Ok(seconds) => match seconds.parse() {
-            Ok(seconds) => Ok(Duration::from_secs(seconds)),
-            Err(error) => Err(format!("LEASE_SECONDS is `{seconds}`; it must be whole seconds: {error}").into()),
-        },
-        Err(VarError::NotPresent) => Ok(Duration::from_secs(30)),
-        Err(error) => Err(format!("LEASE_SECONDS: {error}").into()),
     }
 }

@@ -3,27 +3,24 @@
 //! Read from the environment: `ADDR` (default `127.0.0.1:3000`); `DATABASE_URL` (default `sqlite://payments.db`, or
 //! `postgres://…`); `DATABASE_POOLER=transaction` if the latter is that of a pooler which gives each transaction another
 //! connection, such as PgBouncer in transaction mode; `LEASE_SECONDS` (default 30), how long a process may be silent before
-//! its payments are in doubt. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
+//! its payments are in doubt. `payments doubts` and `payments resolve` are for operators. Bearer tokens: `sk_test_acme`, `sk_test_globex`.
 
 mod api;
 mod donations;
+mod doubts;
 mod gateway;
 mod metrics;
 mod orders;
 mod tenant;
 
-use std::{
-    env::{self, VarError},
-    error::Error,
-    time::Duration,
-};
+use std::{env, error::Error};
 
 use axum::{
     Router,
     extract::FromRef,
     routing::{get, post},
 };
-use idem_examples::{Database, listen, over, serve};
+use idem_examples::{Database, lease, listen, over, serve};
 use idem_runtime::Runtime;
 use sqlx::{Postgres, Sqlite};
 
@@ -45,6 +42,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).init();
     let addr = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let url = env::var("DATABASE_URL").unwrap_or_else(|_| "sqlite://payments.db".to_owned());
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if !arguments.is_empty() {
+        return doubts::run(&url, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    }
 
     let metrics = Metrics::install()?;
     let (builder, database) = over(&url).await?;
@@ -81,16 +82,4 @@ fn transactional<Db: Orders + Donations>() -> Router<App> {
     Router::new()
         .route("/orders", post(place_order::<Db>).get(orders::orders))
         .route("/donations", post(donate::<Db>).get(donations::donations))
-}
-
-/// How long a process may be silent before its payments are in doubt.
-fn lease() -> Result<Duration, Box<dyn Error>> {
-    match env::var("LEASE_SECONDS") {
-        Ok(seconds) => match seconds.parse() {
-            Ok(seconds) => Ok(Duration::from_secs(seconds)),
-            Err(error) => Err(format!("LEASE_SECONDS is `{seconds}`; it must be whole seconds: {error}").into()),
-        },
-        Err(VarError::NotPresent) => Ok(Duration::from_secs(30)),
-        Err(error) => Err(format!("LEASE_SECONDS: {error}").into()),
-    }
 }

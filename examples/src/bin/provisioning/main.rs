@@ -10,18 +10,14 @@ mod signups;
 #[path = "../payments/tenant.rs"]
 mod tenant;
 
-use std::{
-    env::{self, VarError},
-    error::Error,
-    time::Duration,
-};
+use std::{env, error::Error};
 
 use axum::{
     Router,
     extract::FromRef,
     routing::{get, post},
 };
-use idem_examples::{Database, listen, over, serve};
+use idem_examples::{Database, lease, listen, over, serve};
 use idem_runtime::Runtime;
 use sqlx::{Postgres, Sqlite};
 
@@ -55,16 +51,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = listen(&addr).await?;
     println!("provisioning listens on http://{}", listener.local_addr()?);
     serve(listener, router, idem).await
-}
-
-/// How long a process may be silent before a retry continues what it did.
-fn lease() -> Result<Duration, Box<dyn Error>> {
-    match env::var("LEASE_SECONDS") {
-        Ok(seconds) => match seconds.parse() {
-            Ok(seconds) => Ok(Duration::from_secs(seconds)),
-            Err(error) => Err(format!("LEASE_SECONDS is `{seconds}`; it must be whole seconds: {error}").into()),
-        },
-        Err(VarError::NotPresent) => Ok(Duration::from_secs(30)),
-        Err(error) => Err(format!("LEASE_SECONDS: {error}").into()),
-    }
 }
