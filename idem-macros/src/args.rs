@@ -34,6 +34,7 @@ pub(crate) struct Args {
     pub(crate) timeout: Attr<Seconds>,
     pub(crate) foreign_scope: Attr<ForeignScope>,
     pub(crate) webhook: Attr<()>,
+    pub(crate) order: Attr<Order>,
     pub(crate) state: Attr<Type>,
     pub(crate) function: Attr<()>,
     pub(crate) runtime: Attr<Expr>,
@@ -66,6 +67,12 @@ pub(crate) enum Payload {
     Fields(Vec<LitStr>),
     Raw,
     None,
+}
+
+/// Pointers to the object that an event is about, and to where the event stands among its others.
+pub(crate) struct Order {
+    pub(crate) object: LitStr,
+    pub(crate) sequence: LitStr,
 }
 
 pub(crate) enum InFlight {
@@ -161,6 +168,10 @@ const ARGUMENTS: &[Argument] = &[
     }),
     // webhook
     argument("webhook", "webhook", |args, from| args.webhook.set(from.key, from.flag())),
+    // order = ("/data/object/id", "/created")
+    argument("order", r#"order = ("/data/object/id", "/created")"#, |args, from| {
+        args.order.set(from.key, from.order())
+    }),
     // state = App
     argument("state", "state = App", |args, from| args.state.set(from.key, from.ty())),
     // function

@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 use syn::{Expr, LitStr, Path, Type, parse_quote};
 
 use crate::{
-    args::{Args, ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Payload, Scope, Value},
+    args::{Args, ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Order, Payload, Scope, Value},
     ctxt::{Attr, Ctxt},
     item::{HandlerFn, pattern},
 };
@@ -38,6 +38,7 @@ pub(crate) struct Facts {
     pub(crate) timeout: Option<u64>,
     pub(crate) foreign_scope: Option<ForeignScope>,
     pub(crate) webhook: bool,
+    pub(crate) order: Option<Order>,
 }
 
 impl Operation {
@@ -74,6 +75,7 @@ impl Operation {
             timeout: args.timeout.into_value().map(|timeout| timeout.seconds),
             foreign_scope: args.foreign_scope.into_value(),
             webhook: args.webhook.get().is_some(),
+            order: args.order.into_value(),
         };
         let scope = match scope? {
             Scope::Global => Vec::new(),

@@ -93,7 +93,7 @@ mod tests {
         let (record, fingerprint) = (RecordId::from([record; 16]), fingerprint(payload));
         let watch = Observer::new(None).watch("op", None);
         let (scope, patience, accepts) = ("".into(), Duration::ZERO, false);
-        Call { input: None, operation: &OPERATION, record, scope, fingerprint, patience, accepts, watch }
+        Call { input: None, order: None, operation: &OPERATION, record, scope, fingerprint, patience, accepts, watch }
     }
 
     fn answer(body: &'static str, ttl_left: Duration) -> Replay {

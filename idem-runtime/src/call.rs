@@ -10,7 +10,7 @@ use crate::{
     key::{Key, RecordId, Scope},
     observe::Watch,
     operation::{ForeignScope, Operation},
-    store::Peek,
+    store::{Order, Peek},
 };
 
 /// Where an operation's key comes from.
@@ -40,6 +40,8 @@ pub(crate) struct Call {
     pub(crate) fingerprint: Fingerprint,
     /// Kept with the claim, so that the completer can make this call again.
     pub(crate) input: Option<Bytes>,
+    /// Where its event stands; the store compares it.
+    pub(crate) order: Option<Order>,
     /// How long a duplicate waits for the first run; zero: not at all.
     pub(crate) patience: Duration,
     /// While the first run is under way, a duplicate is told where to fetch its result.

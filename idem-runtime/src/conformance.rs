@@ -8,6 +8,7 @@ pub mod finishes;
 pub mod inputs;
 pub mod listings;
 pub mod operators;
+pub mod ordered;
 pub mod purges;
 pub mod races;
 pub mod recorded;
@@ -35,9 +36,9 @@ use crate::{
     },
 };
 
-/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`inputs`], [`purges`] and
-/// [`recorded`]. A store that reads its time from a database moves its records and their steps, and the time of its last purge,
-/// back instead.
+/// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`inputs`], [`purges`],
+/// [`recorded`] and [`ordered`]. A store that reads its time from a database moves its records, their steps and its notes of
+/// orders, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
     /// Lets `by` pass for every record, and since the last purge.
@@ -56,6 +57,8 @@ pub trait Clock: Send + Sync {
 /// [`transactions`](crate::conformance::transactions) and [`committed`](crate::conformance::committed), for a store that has
 /// them, and in them the steps of runs; its constructor gives
 /// `(guard, store, body)`, the last a [`Body`](crate::conformance::transactions::Body).
+/// `store_conformance!(ordered new_store_with_clock)` adds those in [`ordered`](crate::conformance::ordered), for a store that has
+/// transactions, with a clock.
 ///
 /// The crate that calls it needs `tokio` with the features `macros` and `rt-multi-thread`: the
 /// [`races`](crate::conformance::races) run on several threads.
@@ -80,6 +83,9 @@ macro_rules! store_conformance {
     };
     (bodies $fresh:path) => {
         $crate::__store_cases! { bodies $crate::__store_test, $fresh }
+    };
+    (ordered $fresh:path) => {
+        $crate::__store_cases! { ordered $crate::__store_test, $fresh }
     };
     ($fresh:path) => {
         $crate::__store_cases! { plain $crate::__store_test, $fresh }
@@ -225,6 +231,21 @@ macro_rules! __store_cases {
             the_age_of_a_step_counts_from_its_first_start
             steps_are_purged_with_their_record
             a_step_ends_or_its_run_is_taken_over
+        }
+    };
+    (ordered $each:path, $with:path) => {
+        $each! { timed $with, ordered:
+            an_older_event_is_stale
+            an_equal_event_is_stale
+            a_stale_event_lowers_nothing
+            a_stale_event_is_done
+            another_object_has_an_order_of_its_own
+            an_order_is_undone_with_its_run
+            an_order_goes_with_the_rows
+            one_event_of_an_object_is_applied_at_a_time
+            a_note_is_purged_when_its_time_is_over
+            a_later_event_prolongs_its_note
+            notes_are_purged_in_batches
         }
     };
     (bodies $each:path, $with:path) => {

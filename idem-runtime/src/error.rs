@@ -92,6 +92,8 @@ pub enum ErrorKind {
     Unverified,
     /// A webhook's event has no id, or cannot be read (feature `webhook`).
     InvalidEvent,
+    /// Where an event stands in its `order` cannot be read from its body.
+    OrderUnreadable,
     /// `authorize_replay` said no.
     ReplayForbidden,
     /// A provider's id that cannot be recorded.
@@ -174,6 +176,7 @@ impl fmt::Display for Error {
             ErrorKind::Unreadable => "the request could not be read",
             ErrorKind::Unverified => "the webhook's signature does not hold",
             ErrorKind::InvalidEvent => "the webhook's event cannot be read",
+            ErrorKind::OrderUnreadable => "where the event stands in its order cannot be read",
             ErrorKind::ReplayForbidden => "the stored result may not be shown to this caller",
             ErrorKind::InvalidLink => "a provider's id cannot be recorded",
             ErrorKind::InvalidBatch => "the batch cannot be claimed",

@@ -5,6 +5,8 @@
 //! longer what the client sent.
 
 mod json;
+
+pub(crate) use self::json::Pointed;
 #[cfg(test)]
 mod tests;
 
@@ -161,6 +163,11 @@ pub(crate) fn canonical_digest(json: &[u8]) -> [u8; 32] {
     let mut input = Input::default();
     input.json_or_raw(json, json::document);
     input.0.finalize().into()
+}
+
+/// What JSON pointers name in a body; `None` if that is not JSON, or names a member twice on their way.
+pub(crate) fn pointed<const N: usize>(body: &[u8], pointers: [&str; N]) -> Option<[Pointed; N]> {
+    json::pointed(body, pointers).ok()
 }
 
 /// What is hashed. What can be of several kinds starts with its tag, every text with its length, every list with its

@@ -247,6 +247,7 @@ pub(crate) fn prepare(
         scope: scope.text(),
         fingerprint: operation.bound(scope, fingerprint(PayloadRule::None, &material)),
         input,
+        order: None,
         patience: runtime.rules(operation).patience,
         accepts: false, // nothing to fetch it with
         watch,

@@ -6,6 +6,7 @@ mod header;
 #[cfg(feature = "utoipa")]
 pub mod openapi;
 mod operations;
+mod order;
 mod payload;
 mod problem;
 mod replayable;

@@ -58,6 +58,7 @@ impl Error {
             | ErrorKind::Unreadable
             | ErrorKind::Unverified
             | ErrorKind::InvalidEvent
+            | ErrorKind::OrderUnreadable
             | ErrorKind::ReplayForbidden
             | ErrorKind::InvalidBatch
             | ErrorKind::Conflict

@@ -2,11 +2,16 @@
 //!
 //! Header text and expressions become a [`Key`] at the door; no raw key travels further, is stored, or reaches a log.
 
+mod order;
 mod parts;
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
 use sha2::{Digest, Sha256};
+
+pub use self::order::OrderId;
+#[cfg(feature = "axum")] // read from requests only
+pub(crate) use self::order::Sequence;
 
 /// A validated idempotency key: 1 to 1,024 bytes. Held only until the [`RecordId`] is derived from it.
 #[derive(Clone, PartialEq, Eq)]

@@ -63,7 +63,7 @@ pub use http::openapi;
 pub use http::webhook;
 #[cfg(feature = "axum")]
 pub use http::{Final, NotApplied, Problem, ProviderLink, Replayable, Replaying};
-pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, RecordId, Scope, ScopePart, ScopeWriter};
+pub use key::{Global, InvalidKey, InvalidRecordId, Key, KeyPart, OrderId, RecordId, Scope, ScopePart, ScopeWriter};
 pub use operation::InFlight;
 pub use operations::OperationInfo;
 pub use recovery::{InDoubt, Recovery};

@@ -28,6 +28,8 @@ pub struct Operation {
     pub(crate) foreign_scope: ForeignScope,
     /// Its calls are events that a sender delivers again until it is told that all is well.
     pub(crate) webhook: bool,
+    /// Of the events of one object, none is applied after a later one.
+    pub(crate) order: Option<OrderRule>,
     /// The body runs in a transaction of this database.
     pub(crate) transaction: Option<Database>,
     /// The body's effects are recorded steps.
@@ -141,6 +143,17 @@ pub enum ForeignScope {
     Reject,
 }
 
+/// Where a JSON body says which object its event is about and where the event stands among that object's, as JSON pointers
+/// (RFC 6901).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OrderRule {
+    /// The object's id: text or an integer.
+    pub object: &'static str,
+    /// What grows from event to event: an integer, or an RFC 3339 time.
+    pub sequence: &'static str,
+}
+
 /// Whose transaction a body runs in, as its signature says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Database {
@@ -188,6 +201,7 @@ impl Operation {
             timeout: None,
             foreign_scope: ForeignScope::Isolate,
             webhook: false,
+            order: None,
             transaction: None,
             steps: false,
             input: None,
@@ -262,6 +276,11 @@ impl Operation {
     #[must_use]
     pub const fn webhook(self) -> Self {
         Self { webhook: true, ..self }
+    }
+
+    #[must_use]
+    pub const fn order(self, object: &'static str, sequence: &'static str) -> Self {
+        Self { order: Some(OrderRule { object, sequence }), ..self }
     }
 
     #[must_use]

@@ -19,7 +19,8 @@
 //!   "in_doubt": { "rule": "hold" },
 //!   "provider_window_seconds": null,
 //!   "timeout_seconds": null,
-//!   "webhook": false
+//!   "webhook": false,
+//!   "order": null
 //! }
 //! ```
 //!
@@ -36,6 +37,7 @@
 //! | `in_flight.rule` | `reject` · `wait`, with `wait_seconds` · `accepted` |
 //! | `client_errors.rule` | `release` · `keep`, with `keep_seconds` · `store` |
 //! | `in_doubt.rule` | `hold`: never run again by itself · `rerun_deduped`: run again by the next retry, for `provider_window_seconds` · `continued`: its steps are continued by the next retry, each begun again for `provider_window_seconds` |
+//! | `order` | `null` · JSON pointers: `object`, and `sequence` |
 //!
 //! They mean what the arguments of [`idempotent`](crate::idempotent) of the same names mean.
 
@@ -43,7 +45,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-pub use crate::operation::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Kind, PayloadRule};
+pub use crate::operation::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Kind, OrderRule, PayloadRule};
 use crate::{Runtime, operation::Operation};
 
 /// One operation: its annotation, with the builder's defaults where that says nothing.
@@ -84,6 +86,8 @@ pub struct OperationInfo {
     pub timeout: Option<Duration>,
     /// Its calls are events that a sender delivers again: no refusal of this crate is 409 or 410.
     pub webhook: bool,
+    /// Where its events stand among those of their object, if they are applied in order.
+    pub order: Option<OrderRule>,
 }
 
 /// Where a key comes from.
@@ -149,6 +153,7 @@ impl OperationInfo {
             provider_window: operation.reruns().then_some(config.provider_window),
             timeout: operation.timeout,
             webhook: operation.webhook,
+            order: operation.order,
         }
     }
 }

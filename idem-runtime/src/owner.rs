@@ -73,6 +73,14 @@ impl Owner {
         }
     }
 
+    /// Its event is older than what was applied: its record is to say so, and its body must not run.
+    pub(crate) fn is_stale(&self) -> bool {
+        match self {
+            Self::Leased(_) => false,
+            Self::Transacted(transaction) => transaction.is_stale(),
+        }
+    }
+
     pub(crate) fn supply(&self, execution: &Execution) -> Supply {
         match self {
             Self::Leased(_) => Supply::new(execution.clone(), None),

@@ -37,6 +37,10 @@
 //! ## idempotency-event-invalid
 //! 400, `never`. Of webhooks: the event has no id, or is not in the form that is expected.
 //!
+//! ## idempotency-order-unreadable
+//! 422, `never`. Of events that are applied in order: the body does not say which object it is about, or where it stands among
+//! that object's events. Nothing was run, and the key is as it was.
+//!
 //! ## idempotency-store-unavailable
 //! 503 with `Retry-After`, `same-key`. The service cannot look the key up. This request was not run; whether an earlier
 //! one with the same key was, the retry will be told.

@@ -40,7 +40,7 @@ pub use self::{
     recover::{PutOff, Recover, Recovering},
     resume::{Resume, Resuming},
     step::{EndStep, StartStep, Started, Step, StepBegun, StepEnded, StepKind},
-    transaction::{Begin, Begun, Commit, Committed, OpenTransaction, Transactions},
+    transaction::{Begin, Begun, Commit, Committed, OpenTransaction, Order, Transactions},
     words::{
         Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Renewal, Renewed, Replay,
         StoredResponse,
@@ -184,6 +184,9 @@ pub trait Store: Send + Sync + 'static {
     /// Removes and notes nothing where the last purge is longer ago than [`within`](Purge::within): the note must be
     /// compared at the instant by which the records are.
     ///
+    /// Beside the records, and as many at most, it removes the notes of [`order`](Begin::order)s whose time has passed more than a
+    /// minute ago. (A note that is there counts, however old.)
+    ///
     /// *Atomicity:* state and `guard_until` are compared again under whatever makes a claim one step, so a record that is
     /// claimed meanwhile stays; a record and its answer go together. It may leave out what is locked, and need not be one
     /// step for all of its records. Many processes may purge at once.
@@ -210,6 +213,11 @@ pub trait Store: Send + Sync + 'static {
     /// *Atomicity:* as `claim`, but the claim is seen by nobody until `commit`. Another attempt at the record meanwhile is
     /// told [`Found::InFlight`], or where the transaction is [`exclusive`](Transactions::exclusive) waits. Whatever ends the transaction otherwise, also a COMMIT of the body's own, leaves
     /// nothing of the claim.
+    ///
+    /// With an [`order`](Begin::order), and after the claim is granted, it notes the sequence in the same transaction, if none as
+    /// high is noted there; else it answers [`Begun::Stale`]. The note appears, or is undone, with what the body writes: also where
+    /// an answer is kept without its rows. While a transaction is open, another one with its order is told
+    /// [`Found::InFlight`], or waits as above.
     ///
     /// *Errors:* nothing happened, or is undone. By itself, a store has no transactions, and this fails as
     /// [`StoreErrorKind::Setup`].

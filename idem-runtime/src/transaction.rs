@@ -54,6 +54,8 @@ pub(crate) struct Transaction {
     call: Call,
     attempt: Attempt,
     owned: Owned,
+    /// A later event of its object has been applied: it is to be acknowledged, and not run.
+    stale: bool,
     began: Instant,
     slot: Arc<Slot>,
     links: Links,
@@ -92,7 +94,7 @@ fn begin_of(runtime: &Runtime, operation: &Operation) -> Result<Begin, Error> {
         return Err(fault("the store has no transactions"));
     }
     let savepoint = operation.client_errors != ClientErrors::Release;
-    Ok(Begin { claim: None, limit: limit(runtime, operation), savepoint })
+    Ok(Begin { claim: None, limit: limit(runtime, operation), savepoint, order: None })
 }
 
 /// Opens a transaction without a claim, for a request that has no key.
@@ -102,7 +104,7 @@ pub(crate) async fn open(runtime: &Runtime, operation: &Operation) -> Result<Arc
     let begun = runtime.ask_to_begin(begin).await;
     match begun.map_err(|error| not_begun(operation, error))? {
         Begun::Open(_, transaction) => Ok(Slot::new(transaction)),
-        Begun::Found(_) => Err(Error::new(ErrorKind::Store)), // nothing was asked for
+        Begun::Stale(..) | Begun::Found(_) => Err(Error::new(ErrorKind::Store)), // nothing was asked for
     }
 }
 
@@ -131,6 +133,7 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
     let (began, attempt) = (Instant::now(), Attempt::random());
     let mut begin = begin_of(&runtime, call.operation)?;
     begin.claim = Some(runtime.claim(&call, attempt));
+    begin.order = call.order;
     let begun = runtime.ask_to_begin(begin).await;
     call.watch.claim_took(began.elapsed());
     let begun = match begun {
@@ -140,30 +143,31 @@ pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transac
             return Err(not_begun(call.operation, error));
         }
     };
-    match begun {
+    let (owned, transaction, stale) = match begun {
         Begun::Found(found) => {
             if engine::is_to_come(&runtime, &call, &found) {
                 listed.leave();
             }
-            Ok(Err(found.aged(began.elapsed())))
+            return Ok(Err(found.aged(began.elapsed())));
         }
-        Begun::Open(owned, transaction) => {
-            listed.granted();
-            Ok(Ok(Transaction {
-                slot: Slot::new(transaction),
-                links: Arc::default(),
-                running: Mutex::default(),
-                _listed: listed,
-                runtime,
-                call,
-                attempt,
-                owned,
-                began,
-                cancelled: given_up.child_token(),
-                given_up,
-            }))
-        }
-    }
+        Begun::Open(owned, transaction) => (owned, transaction, false),
+        Begun::Stale(owned, transaction) => (owned, transaction, true),
+    };
+    listed.granted();
+    Ok(Ok(Transaction {
+        slot: Slot::new(transaction),
+        links: Arc::default(),
+        running: Mutex::default(),
+        _listed: listed,
+        runtime,
+        call,
+        attempt,
+        owned,
+        stale,
+        began,
+        cancelled: given_up.child_token(),
+        given_up,
+    }))
 }
 
 impl Transaction {
@@ -192,6 +196,10 @@ impl Transaction {
 
     pub(crate) fn given_up(&self) -> &CancellationToken {
         &self.given_up
+    }
+
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
     }
 
     pub(crate) fn slot(&self) -> &Arc<Slot> {
@@ -248,7 +256,11 @@ impl Transaction {
         if let End::Stored(ttl_left) = &end {
             let Call { watch, record, .. } = &self.call;
             self.remember(&outcome, ttl_left.saturating_sub(asked.elapsed()));
-            watch.settled(*record, self.attempt, &outcome, Settled::Stored, asked.elapsed());
+            if self.stale {
+                watch.passed_over(*record, asked.elapsed());
+            } else {
+                watch.settled(*record, self.attempt, &outcome, Settled::Stored, asked.elapsed());
+            }
         }
         end
     }
@@ -267,7 +279,9 @@ impl Transaction {
 
     fn remember(&self, outcome: &Outcome, ttl_left: Duration) {
         let Outcome::Done(response) = outcome else { return };
-        self.runtime.pace().ran(self.call.operation.op, self.began.elapsed());
+        if !self.stale {
+            self.runtime.pace().ran(self.call.operation.op, self.began.elapsed());
+        }
         if response.body.is_some() && !ttl_left.is_zero() {
             let (response, fingerprint) = (response.clone(), self.call.fingerprint);
             self.runtime.cache().keep(self.call.record, &Replay { response, fingerprint, ttl_left, is_final: true });

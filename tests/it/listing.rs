@@ -66,7 +66,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
             "timeout_seconds": null,
-            "webhook": false
+            "webhook": false,
+            "order": null
         },
         {
             "op": "listing.donate", "kind": "handler", "function": "donate", "scope": "tenant.0, \"form\"",
@@ -77,7 +78,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "client_errors": {"rule": "keep", "keep_seconds": 30}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
             "timeout_seconds": 60,
-            "webhook": false
+            "webhook": false,
+            "order": null
         },
         {
             "op": "listing.job", "kind": "function", "function": "job", "scope": "global",
@@ -87,7 +89,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "release"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
             "timeout_seconds": null,
-            "webhook": false
+            "webhook": false,
+            "order": null
         },
         {
             "op": "listing.pay", "kind": "handler", "function": "pay", "scope": "tenant",
@@ -98,7 +101,8 @@ async fn the_list_says_what_applies_and_in_whole_seconds() {
             "in_flight": {"rule": "reject"}, "client_errors": {"rule": "store"}, "in_doubt": {"rule": "hold"},
             "provider_window_seconds": null,
             "timeout_seconds": null,
-            "webhook": false
+            "webhook": false,
+            "order": null
         }
     ]);
     assert_eq!(list, expected, "{list:#}");

@@ -1,5 +1,6 @@
-//! Scenarios 86 to 89 and 91, the webhook cases, clauses 41 and 43: events that are delivered more than once, or forged.
+//! Scenarios 86 to 91, the webhook cases, clauses 41 to 43: events that are delivered more than once, out of order, or forged.
 
+mod ordered;
 mod passed_on;
 mod program;
 mod refused;

@@ -60,6 +60,11 @@ pub(super) fn duration(word: &str, inner: ParseStream<'_>) -> syn::Result<Second
 pub(super) fn pointers(inner: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
     let next = |inner: ParseStream<'_>| string("fields", "fields(\"/amount\", \"/currency\")", inner);
     let pointers: Vec<LitStr> = inner.parse_terminated(next, Token![,])?.into_iter().collect();
+    check_pointers(&pointers).map(|()| pointers)
+}
+
+/// All that is wrong with them.
+pub(super) fn check_pointers(pointers: &[LitStr]) -> syn::Result<()> {
     let mut seen = HashSet::new();
     let problems = pointers.iter().filter_map(|lit| {
         let text = lit.value();
@@ -78,7 +83,7 @@ pub(super) fn pointers(inner: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
         all.combine(problem);
         all
     });
-    all.map_or(Ok(()), Err).map(|()| pointers)
+    all.map_or(Ok(()), Err)
 }
 
 fn string(word: &str, example: &str, inner: ParseStream<'_>) -> syn::Result<LitStr> {

@@ -6,11 +6,12 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::{
     Expr, LitStr, Path, Token, Type,
     ext::IdentExt,
+    parenthesized,
     parse::{Parse, ParseStream, discouraged::Speculative},
     token,
 };
 
-use super::{Scope, Seconds, Value, choice::Choice, text};
+use super::{Order, Scope, Seconds, Value, choice::Choice, text};
 
 /// An argument whose name has been read.
 pub(super) struct Source<'a> {
@@ -63,6 +64,25 @@ impl Source<'_> {
             Value::Expr(Expr::Path(path)) if path.path.is_ident("global") => Ok(Scope::Global),
             value => Ok(Scope::Of(value)),
         }
+    }
+
+    /// Two JSON pointers in parentheses.
+    pub(super) fn order(&self) -> syn::Result<Order> {
+        self.equals()?;
+        let ahead = self.input.fork();
+        let pair = |ahead: ParseStream<'_>| {
+            let inner;
+            parenthesized!(inner in ahead);
+            inner.parse_terminated(<LitStr as Parse>::parse, Token![,])
+        };
+        let pointers: Vec<LitStr> = match pair(&ahead) {
+            Ok(pointers) if at_end(&ahead) => pointers.into_iter().collect(),
+            _ => return Err(self.wrong_kind("two JSON pointers")),
+        };
+        let [object, sequence] = &pointers[..] else { return Err(self.wrong_kind("two JSON pointers")) };
+        let order = Order { object: object.clone(), sequence: sequence.clone() };
+        self.input.advance_to(&ahead);
+        text::check_pointers(&pointers).map(|()| order)
     }
 
     /// A path that means the same wherever the expansion writes it.

@@ -19,6 +19,7 @@ pub(super) fn check(cx: &Ctxt, args: &Args, func: &HandlerFn) {
     check_in_doubt(cx, args, func);
     check_input(cx, args, func);
     check_foreign_scope(cx, args, func);
+    check_order(cx, args, func);
 }
 
 // A plain function has no request: what describes one says nothing there.
@@ -33,6 +34,7 @@ fn check_request_arguments(cx: &Ctxt, args: &Args, func: &HandlerFn) {
         args.key_format.key(),
         args.client_errors.key(),
         args.webhook.key(),
+        args.order.key(),
         args.state.key(),
         payload,
     ];
@@ -199,6 +201,27 @@ fn check_foreign_scope(cx: &Ctxt, args: &Args, func: &HandlerFn) {
             "`foreign_scope` needs a scope to tell callers apart, those of `{}` are all `global`\n\
              help: leave it out, or write `scope = ..` with the parameter that says who calls",
             func.name(),
+        );
+        cx.error(key, message);
+    }
+}
+
+// C-42: what was applied last is compared and noted in the transaction of the effect; without a record nothing says that an
+// event was passed over.
+fn check_order(cx: &Ctxt, args: &Args, func: &HandlerFn) {
+    let Some(key) = args.order.key().filter(|_| args.function.key().is_none()) else { return };
+    let name = func.name();
+    if func.transactions().next().is_none() {
+        let message = format_args!(
+            "`order` needs a `Tx`: the place of the event that `{name}` applies is committed with its effect\n\
+             help: add `#[idem] tx: Tx<..>`, or leave it out and fetch the object's state from its sender"
+        );
+        cx.error(key, message);
+    }
+    if args.optional.key().is_some() {
+        let message = format_args!(
+            "`order` is kept with the key, which is `optional` for `{name}`\n\
+             help: leave out one of the two"
         );
         cx.error(key, message);
     }

@@ -6,7 +6,7 @@ use syn::GenericParam;
 
 use super::{here, private};
 use crate::{
-    args::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Payload},
+    args::{ClientErrors, ForeignScope, InDoubt, InFlight, KeyFormat, Order, Payload},
     item::pattern,
     operation::{Facts, Kind, Operation},
 };
@@ -115,11 +115,14 @@ fn settings(p: &TokenStream, facts: &Facts) -> Vec<TokenStream> {
         .foreign_scope
         .map(|ForeignScope::Reject| quote_spanned!(here()=> foreign_scope(#p::ForeignScope::Reject)));
     let webhook = facts.webhook.then(|| quote_spanned!(here()=> webhook()));
+    let order =
+        facts.order.as_ref().map(|Order { object, sequence }| quote_spanned!(here()=> order(#object, #sequence)));
     let of_runs = [in_flight, client_errors, in_doubt, input, timeout];
-    let all = [ttl, refuse_late, header, optional, key_format, payload]
-        .into_iter()
-        .chain(of_runs)
-        .chain([foreign_scope, webhook]);
+    let all = [ttl, refuse_late, header, optional, key_format, payload].into_iter().chain(of_runs).chain([
+        foreign_scope,
+        webhook,
+        order,
+    ]);
     all.flatten().collect()
 }
 

@@ -251,3 +251,12 @@ fn steps_are_known_by_their_name() {
     let of_the_request = expanded("async fn provision(steps: Steps) -> String { body() }");
     assert!(!of_the_request.contains(". steps ()"), "{of_the_request}");
 }
+
+#[test]
+fn an_order_is_two_pointers() {
+    let attr = r#"op = "stripe", scope = global, key = body, webhook, order = ("/data/object/id", "/a~1b",)"#;
+    let expanded =
+        expand(attr, "async fn stripe(#[idem] tx: Tx<Sqlite>, body: String) -> String { body() }").to_string();
+    assert!(expanded.contains(r#". order ("/data/object/id" , "/a~1b")"#), "{expanded}");
+    assert!(!expanded.contains("compile_error"), "{expanded}");
+}

@@ -1,4 +1,4 @@
--- Records, answers, links, steps and the audit trail. All times are the server's; what the library writes is whole milliseconds.
+-- Records, answers, links, steps, orders and the audit trail. All times are the server's; what the library writes is whole milliseconds.
 -- Names are not qualified here: the search path is the library's own schema while this runs.
 
 create table idem_meta (
@@ -100,6 +100,17 @@ create table idem_step (
   must_finish uuid references idem_unfinished (kid) deferrable initially deferred, -- as in idem_key: a commit without the result is refused
   primary key (kid, epoch, step)                -- also finds the steps of one record, whatever their epoch
 ) with (fillfactor = 50);
+
+-- The highest sequence that was applied to each object whose events come in any order; written in the transaction that applies
+-- one. Apart from idem_key: the records of an object's events are many, and are found by their keys.
+create table idem_order (
+  id          uuid primary key,                 -- digest of namespace, scope, operation, object and the form of its sequences
+  sequence    bigint not null,                  -- a number, or microseconds since 1970
+  guard_until timestamptz not null              -- from here on it may be removed; while it is there, it counts
+);
+-- Finds what may be removed. Each event writes an entry of it, which few operations have; without it every purge would read all
+-- of the table.
+create index idem_order_guard on idem_order (guard_until);
 
 create table idem_audit (
   at         timestamptz not null,

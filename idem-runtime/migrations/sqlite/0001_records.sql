@@ -1,4 +1,4 @@
--- Records, answers, links, steps and the audit trail. All times are milliseconds since 1970 by SQLite's clock; every table is
+-- Records, answers, links, steps, orders and the audit trail. All times are milliseconds since 1970 by SQLite's clock; every table is
 -- strict, so that a wrong type is an error and not a silent conversion.
 
 create table idem_meta (
@@ -87,6 +87,16 @@ create table idem_step (
   must_finish blob references idem_unfinished (kid) deferrable initially deferred, -- as in idem_key: a commit without the result is refused
   primary key (kid, epoch, step)                -- also finds the steps of one record, whatever their epoch
 ) strict;
+
+-- The highest sequence that was applied to each object whose events come in any order; written in the transaction that applies
+-- one. Apart from idem_key: the records of an object's events are many, and are found by their keys. Without rowid, as idem_key.
+create table idem_order (
+  id          blob    not null primary key,     -- digest of namespace, scope, operation, object and the form of its sequences
+  sequence    integer not null,                 -- a number, or microseconds since 1970
+  guard_until integer not null                  -- from here on it may be removed; while it is there, it counts
+) strict, without rowid;
+-- Finds what may be removed: else every purge would read all of the table, under the lock for which claims wait.
+create index idem_order_guard on idem_order (guard_until);
 
 create table idem_audit (
   at         integer not null,

@@ -163,7 +163,7 @@ pub async fn peek_without_a_payload_finds_any(store: &dyn Store) {
 /// A store has transactions or says that it has none; catches one whose word and deed differ. What they must hold is in
 /// [`transactions`].
 pub async fn a_store_has_the_transactions_that_it_says(store: &dyn Store) {
-    let begin = Begin { claim: Some(claim("a")), limit: LEASE, savepoint: false };
+    let begin = Begin { claim: Some(claim("a")), limit: LEASE, savepoint: false, order: None };
     match (store.transactions(), store.begin(&begin).await) {
         (Some(_), Ok(Begun::Open(..))) => {}
         (None, Err(error)) => assert_eq!(error.kind, StoreErrorKind::Setup, "{error:?}"),

@@ -10,6 +10,7 @@ fn every_case_is_in_the_list() {
         ("inputs", include_str!("inputs.rs")),
         ("listings", include_str!("listings.rs")),
         ("operators", include_str!("operators.rs")),
+        ("ordered", include_str!("ordered.rs")),
         ("purges", include_str!("purges.rs")),
         ("races", include_str!("races.rs")),
         ("recorded", include_str!("recorded.rs")),
@@ -33,5 +34,5 @@ fn every_case_is_in_the_list() {
 #[test]
 fn every_group_of_cases_is_looked_at() {
     let modules = include_str!("../conformance.rs").lines().filter(|line| line.starts_with("pub mod ")).count();
-    assert_eq!(modules, 13, "a new group belongs into `every_case_is_in_the_list`");
+    assert_eq!(modules, 14, "a new group belongs into `every_case_is_in_the_list`");
 }

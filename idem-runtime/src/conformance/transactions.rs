@@ -26,7 +26,7 @@ pub trait Body: Send + Sync {
 }
 
 fn begin_of(claim: &Claim) -> Begin {
-    Begin { claim: Some(claim.clone()), limit: Duration::from_secs(5), savepoint: false }
+    Begin { claim: Some(claim.clone()), limit: Duration::from_secs(5), savepoint: false, order: None }
 }
 
 async fn open(store: &dyn Store, begin: &Begin) -> (Owned, OpenTransaction) {
@@ -136,6 +136,7 @@ pub async fn one_of_many_transactions_runs(store: &dyn Store, body: &dyn Body) {
                 body.write(&mut transaction).await;
                 matches!(store.commit(transaction, &done(&claim)).await.unwrap(), Committed::Stored { .. })
             }
+            Begun::Stale(..) => panic!("there is no order"),
             Begun::Found(found) => {
                 found!(found, Found::InFlight { .. } | Found::Replay(_));
                 false

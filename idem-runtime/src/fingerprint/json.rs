@@ -79,6 +79,30 @@ fn value(input: &mut Input, value: &RawValue, levels: usize) -> Result<(), NotCa
     Ok(())
 }
 
+/// What a pointer names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pointed {
+    Text(String),
+    /// A number, `true`, `false` or `null`, as it was written.
+    Scalar(String),
+    /// Nothing, an object or an array.
+    Other,
+}
+
+/// What these pointers name, by the same rules.
+pub(super) fn pointed<const N: usize>(bytes: &[u8], pointers: [&str; N]) -> Result<[Pointed; N], NotCanonical> {
+    let root: &RawValue = serde_json::from_slice(bytes)?;
+    let mut found = [const { Pointed::Other }; N];
+    for (found, pointer) in found.iter_mut().zip(pointers) {
+        *found = match resolve(root, pointer)?.map(|value| Level::read(value, MAX_DEPTH)).transpose()? {
+            Some(Level::Text(text)) => Pointed::Text(text.0.into_owned()),
+            Some(Level::Scalar(text)) => Pointed::Scalar(text.to_owned()),
+            Some(Level::Object(_) | Level::Array(_)) | None => Pointed::Other,
+        };
+    }
+    Ok(found)
+}
+
 /// RFC 6901. A pointer that is none names nothing.
 fn resolve<'a>(root: &'a RawValue, pointer: &str) -> Result<Option<&'a RawValue>, NotCanonical> {
     let mut tokens = pointer.split('/');

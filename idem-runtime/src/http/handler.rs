@@ -1,6 +1,7 @@
 //! Runs an annotated handler: from the request to a [`Call`], and from an [`Answer`] to the response.
 
 mod answer;
+mod run;
 mod unprotected;
 
 use std::time::Duration;
@@ -8,29 +9,27 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, request::Parts};
 use tracing::Instrument;
 
 use self::answer::refuse;
 pub(super) use self::answer::respond;
 use super::{
     header::{HeaderFault, parse_key},
+    order,
     payload::{Incoming, Received, Unproven},
-    reply::{self, STATUS},
+    reply::STATUS,
 };
 use crate::{
     Runtime,
     call::{Call, KeySource},
-    engine::{self, Answer},
+    engine,
     error::{Error, ErrorKind},
     execution::{Execution, Supply},
     key::{RecordId, Scope},
     observe::{Ending, Watch},
     operation::Operation,
     outcome::Declared,
-    owner::{Ended, Owner},
-    state::Reason,
-    store::Outcome,
     transaction,
 };
 
@@ -87,12 +86,24 @@ pub async fn handle(
             }
             Prepared::Refused(error) => refuse(&runtime, &watch, &error),
             Prepared::Protected(call) => {
-                let answer = engine::run(&runtime, &call, |owner| detached(owner, body)).await;
+                let call = match order::read(&runtime, operation, &scope, &incoming.content) {
+                    Ok(order) => Call { order, ..call },
+                    Err(error) => return unordered(&runtime, &call, head, error).await,
+                };
+                let answer = engine::run(&runtime, &call, |owner| run::detached(owner, body)).await;
                 respond(&runtime, &call, Some(head), answer).await
             }
         }
     };
     handled.instrument(span).await
+}
+
+/// Where its event stands cannot be read, so it is not run. But if it was, before a deploy asked for an order, its answer is due.
+async fn unordered(runtime: &Runtime, call: &Call, head: Parts, error: Error) -> Response {
+    match engine::peek(runtime, call).await {
+        Some(answer) => respond(runtime, call, Some(head), answer).await,
+        None => refuse(runtime, &call.watch, &call.explain(error)),
+    }
 }
 
 /// The typed part of the request was refused. Nothing is claimed; but a key that is already answered is answered
@@ -200,6 +211,7 @@ async fn call(
     let wished = prefer_wait(incoming).map(|wait| wait.min(longest));
     Call {
         input: None,
+        order: None, // read where it is run
         operation,
         record,
         scope: scope.text(),
@@ -249,52 +261,4 @@ fn declared(response: &Response, execution: &Execution) -> Option<Declared> {
 fn with_status(mut response: Response, status: &'static str) -> Response {
     response.headers_mut().insert(STATUS, HeaderValue::from_static(status));
     response
-}
-
-/// A handler's body on its own task: a caller who hangs up does not stop it.
-async fn detached(owner: Owner, body: Body) -> Answer<Response> {
-    let (runtime, call) = (owner.runtime().clone(), owner.call().clone());
-    let task = async move {
-        let execution = match owner.start().await {
-            Ok(execution) => execution,
-            Err(error) => return Answer::Refused(error),
-        };
-        let (ended, response) = ended(&owner, execution, body).await;
-        engine::settle(owner, ended, response).await
-    };
-    // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
-    match runtime.on_its_own_task(task).await {
-        Some(answer) => answer,
-        None => Answer::Refused(call.failed(ErrorKind::Panicked)),
-    }
-}
-
-async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Response) {
-    let (runtime, call) = (owner.runtime(), owner.call());
-    let run = async {
-        match body(&mut owner.supply(&execution)) {
-            Ok(body) => {
-                let (status, response) = runtime.in_house_format(call.operation, Some(call.record), body.await);
-                // A client error that is kept by the operation's policy only is no reason to keep what was written.
-                let declared = declared(&response, &execution);
-                let keeps_rows = declared == Some(Declared::Final) || status.as_u16() < 400;
-                let policy = call.operation.client_errors;
-                let (outcome, response) = reply::capture(status, response, &execution, policy, runtime.config()).await;
-                (Ended::by_itself(outcome, keeps_rows).said(declared), response)
-            }
-            Err(error) => {
-                transaction::failed::tell(call.operation, Some(call.record), &error);
-                call.watch.end(Ending::of_refusal(error.kind()));
-                let released = Outcome::Released(Reason::Status);
-                (Ended::by_itself(released, false), runtime.problem(&call.explain(error)))
-            }
-        }
-    };
-    match owner.run_caught(run).await {
-        Ok(ended) => ended,
-        Err(cut_off) => {
-            let (ended, error) = owner.cut_off(cut_off);
-            (ended, runtime.problem(&error))
-        }
-    }
 }

@@ -95,6 +95,7 @@ impl Runtime {
         let Some((operation, state)) = found else { return unknown() };
         let call = Call {
             input: None,
+            order: None,
             operation,
             record: id,
             scope: scope.text(),

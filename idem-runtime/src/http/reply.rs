@@ -151,6 +151,12 @@ pub(super) fn replay(stored: &StoredResponse) -> Result<Response, StoreError> {
     Ok(response)
 }
 
+/// What is told, and kept, of an event that is older than what was applied: that it is done with.
+pub(super) fn passed_over() -> (StoredResponse, Response) {
+    let stored = StoredResponse { status: Some(200), headers: Bytes::new(), body: Some(Bytes::new()) };
+    (stored, Response::new(Body::empty()))
+}
+
 /// What is told of an answer that is gone, or that nobody may see: it was one, with this status.
 pub(super) fn acknowledged(status: Option<u16>) -> Response {
     let mut response = Response::new(Body::empty());

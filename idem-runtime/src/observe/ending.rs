@@ -16,6 +16,7 @@ pub(crate) enum Ending {
     Fenced,
     TransactionFailed,
     Replayed,
+    Stale,
     Accepted,
     InProgress,
     InDoubt,
@@ -37,7 +38,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// In the order of their declaration: an ending's place here is its number.
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::Executed,
         Self::RejectedKept,
         Self::Released,
@@ -49,6 +50,7 @@ impl Ending {
         Self::Fenced,
         Self::TransactionFailed,
         Self::Replayed,
+        Self::Stale,
         Self::Accepted,
         Self::InProgress,
         Self::InDoubt,
@@ -81,6 +83,7 @@ impl Ending {
             Self::Fenced => "fenced",
             Self::TransactionFailed => "transaction_failed",
             Self::Replayed => "replayed",
+            Self::Stale => "stale",
             Self::Accepted => "accepted",
             Self::InProgress => "in_progress",
             Self::InDoubt => "in_doubt",
@@ -155,9 +158,11 @@ impl Ending {
             ErrorKind::Draining => Self::Draining,
             ErrorKind::TimedOut => Self::TimedOut,
             ErrorKind::Panicked => Self::Panicked,
-            ErrorKind::TooLarge | ErrorKind::Unreadable | ErrorKind::Unverified | ErrorKind::InvalidEvent => {
-                Self::Rejected
-            }
+            ErrorKind::TooLarge
+            | ErrorKind::Unreadable
+            | ErrorKind::Unverified
+            | ErrorKind::InvalidEvent
+            | ErrorKind::OrderUnreadable => Self::Rejected,
             ErrorKind::ReplayForbidden => Self::ReplayForbidden,
             ErrorKind::NotServed => Self::NotServed,
             ErrorKind::Transaction => Self::TransactionFailed,

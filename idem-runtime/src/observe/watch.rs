@@ -99,6 +99,15 @@ impl Watch {
         self.end(ending);
     }
 
+    /// Nothing was run, and the record says that its event is done: a later one of the same object was applied before.
+    pub(crate) fn passed_over(&self, record: RecordId, took: Duration) {
+        let Watched { span, meters, .. } = &*self.0;
+        meters.finish_took(took);
+        span.record("record", record.short());
+        self.end(Ending::Stale);
+        tracing::debug!(target: "idem::engine", op = meters.op, outcome = Ending::Stale.as_str(), %record);
+    }
+
     /// The body's outcome was stored, or could not be.
     pub(crate) fn settled(&self, record: RecordId, attempt: Attempt, outcome: &Outcome, how: Settled, took: Duration) {
         self.0.meters.finish_took(took);

@@ -4,6 +4,7 @@ mod argument;
 mod connect;
 mod error;
 mod list;
+mod order;
 mod purge;
 mod record;
 mod recover;

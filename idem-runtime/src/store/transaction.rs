@@ -3,6 +3,7 @@
 use std::{any::Any, time::Duration};
 
 use super::{Claim, Finish, Found, Link, Owned, StoreError};
+use crate::key::OrderId;
 
 /// A transaction as the store that opened it knows it. Dropped, it is undone and its connection closed: never given back
 /// to a pool.
@@ -26,13 +27,30 @@ pub struct Begin {
     pub limit: Duration,
     /// The body's rows may have to be undone while its answer is kept.
     pub savepoint: bool,
+    /// Where the event that the body applies stands among those of its object. Only with a claim.
+    pub order: Option<Order>,
+}
+
+/// Where an event stands among those of one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Which object's events, of whose they are and as what they are compared.
+    pub id: OrderId,
+    /// Greater than that of each event before it.
+    pub sequence: i64,
+    /// How long, from now on, the store must know of it: as a claim's [`guard`](Claim::guard).
+    pub keep: Duration,
 }
 
 /// What a [`Begin`] gets.
 pub enum Begun {
     /// The claim is granted, in a transaction that nobody else sees: run, then `commit`.
     Open(Owned, OpenTransaction),
-    /// It is not, and nothing is open.
+    /// The claim is granted, but an event that stands as high as this one's, or higher, has been applied: commit its record with
+    /// an answer, and run nothing.
+    Stale(Owned, OpenTransaction),
+    /// It is not, and nothing is open. Also where an event of the same object is being applied, as
+    /// [`Found::InFlight`].
     Found(Found),
 }
 
@@ -40,6 +58,7 @@ impl std::fmt::Debug for Begun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Open(owned, _) => f.debug_tuple("Open").field(owned).finish_non_exhaustive(),
+            Self::Stale(owned, _) => f.debug_tuple("Stale").field(owned).finish_non_exhaustive(),
             Self::Found(found) => f.debug_tuple("Found").field(found).finish(),
         }
     }

@@ -226,7 +226,8 @@ impl Place {
                 "select hashtext(string_agg(at, ' ' order by at) || (select last_value from idem_fence)) from (
                    select concat(ctid, xmin, ' ', xmax) at from idem_key
                    union all select concat(ctid, xmin, ' ', xmax) from idem_response
-                   union all select concat(ctid, xmin, ' ', xmax) from idem_step) as row"
+                   union all select concat(ctid, xmin, ' ', xmax) from idem_step
+                   union all select concat(ctid, xmin, ' ', xmax) from idem_order) as row"
             }
         })
         .await
@@ -242,7 +243,7 @@ impl Place {
             select concat(k, encode(k.fp, 'escape')) line from idem_key k
             union all select concat(r, encode(r.headers, 'escape'), encode(r.body, 'escape')) from idem_response r
             union all select concat(s, encode(s.input, 'escape'), encode(s.result, 'escape')) from idem_step s
-            union all select l::text from idem_link l union all select a::text from idem_audit a) as lines";
+            union all select o::text from idem_order o union all select l::text from idem_link l union all select a::text from idem_audit a) as lines";
         sqlx::query_scalar::<_, String>(dump).fetch_one(self.database().await).await.unwrap().into_bytes()
     }
 
@@ -295,11 +296,15 @@ impl Place {
     }
 }
 
-/// Moves the time of every record and its steps back by this span.
+/// Moves the time of every record, its steps and the notes of orders back by this span.
 fn records_back(by: &str) -> String {
     let shift = ["lease_until", "created_at", "expires_at", "guard_until", "recover_at", "rerun_until"]
         .map(|at| format!("{at} = {at} - {by}"));
-    format!("update idem_key set {}; update idem_step set started_at = started_at - {by}", shift.join(", "))
+    format!(
+        "update idem_key set {}; update idem_step set started_at = started_at - {by};
+         update idem_order set guard_until = guard_until - {by}",
+        shift.join(", ")
+    )
 }
 
 fn unique() -> String {

@@ -35,8 +35,22 @@ async fn function<Db: Orders>(runtime: &Runtime, sku: &str, #[idem] mut tx: Tx<D
     Ok(1)
 }
 
+#[idempotent(scope = global, op = "ordered", order = ("/data/object/id", "/created"))]
+async fn ordered<Db: Orders>(#[idem] mut tx: Tx<Db>, Json(sku): Json<String>) -> String {
+    Db::insert(&mut tx, &sku).await.map_or_else(|error| error.to_string(), |()| sku)
+}
+
+#[idempotent(scope = global, op = "webhook", key = body, webhook, client_errors = keep("1m"), order = ("/a~1b", "/0"))]
+async fn webhook(#[idem] tx: Tx<Sqlite>, body: String) -> String {
+    drop(tx);
+    body
+}
+
 fn main() {
-    let _: Router<Runtime> =
-        Router::new().route("/generic", post(generic::<Sqlite>)).route("/plain", post(plain));
+    let _: Router<Runtime> = Router::new()
+        .route("/generic", post(generic::<Sqlite>))
+        .route("/plain", post(plain))
+        .route("/ordered", post(ordered::<Sqlite>))
+        .route("/webhook", post(webhook));
     let _ = async |runtime: Runtime| function::<Sqlite>(&runtime, "a").await;
 }

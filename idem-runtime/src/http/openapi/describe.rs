@@ -121,6 +121,7 @@ impl<'a> Description<'a> {
             ErrorKind::Expired => self.info.refuse_late > self.info.ttl && !self.info.webhook,
             ErrorKind::ResultUnavailable => !self.info.webhook, // acknowledged
 
+            ErrorKind::OrderUnreadable => self.info.order.is_some(),
             ErrorKind::TimedOut => self.info.timeout.is_some(),
             ErrorKind::ReplayForbidden => self.config.authorize_replay.is_some(),
             // Of operators, of a fault of the program, of what is not listed, and of who fetches a result.

@@ -36,6 +36,7 @@ pub(in crate::http) fn row(kind: ErrorKind) -> Row {
         ErrorKind::TimedOut           => ("idempotency-body-timeout", 504, "The operation ran into its time limit", Some("in_doubt"), "operator", false),
         ErrorKind::Panicked           => ("idempotency-body-panicked", 500, "The operation failed", Some("in_doubt"), "operator", false),
         ErrorKind::Draining           => ("idempotency-draining", 503, "The service is shutting down", None, "same-key", true),
+        ErrorKind::OrderUnreadable    => ("idempotency-order-unreadable", 422, "The order of the event cannot be read", None, "never", false),
         ErrorKind::ReplayForbidden    => ("idempotency-replay-forbidden", 403, "The stored result may not be shown", None, "never", false),
         ErrorKind::InvalidLink        => ("idempotency-link-invalid", 500, "A provider's id cannot be recorded", None, "operator", false),
         ErrorKind::InvalidBatch       => ("idempotency-batch-invalid", 500, "The batch cannot be claimed", None, "never", false),
@@ -50,7 +51,7 @@ pub(in crate::http) fn row(kind: ErrorKind) -> Row {
 
 /// Every row's kind. That none is missing is what the tests of the documents that list them show.
 #[cfg(any(test, feature = "utoipa"))]
-pub(in crate::http) const ALL: [ErrorKind; 25] = [
+pub(in crate::http) const ALL: [ErrorKind; 26] = [
     ErrorKind::MissingKey,
     ErrorKind::InvalidKey,
     ErrorKind::TooLarge,
@@ -66,6 +67,7 @@ pub(in crate::http) const ALL: [ErrorKind; 25] = [
     ErrorKind::UnknownOperation,
     ErrorKind::Unverified,
     ErrorKind::InvalidEvent,
+    ErrorKind::OrderUnreadable,
     ErrorKind::ReplayForbidden,
     ErrorKind::TimedOut,
     ErrorKind::Panicked,

@@ -39,7 +39,7 @@ pub(super) fn detail(error: &Error, config: &HttpConfig, settles_itself: bool) -
         ErrorKind::Unavailable { .. } => "This request was not run. Send it again with the same key.",
         ErrorKind::Draining => "Nothing was run. Send the same request with the same key again.",
         ErrorKind::TimedOut | ErrorKind::Panicked => "It may have taken effect and is not run again by itself.",
-        ErrorKind::TooLarge => "This request was not run.",
+        ErrorKind::TooLarge | ErrorKind::OrderUnreadable => "This request was not run.",
         ErrorKind::Unreadable => "This request was not run. Send the whole of it again with the same key.",
         ErrorKind::Unverified => {
             "This request was not run. Sign the body exactly as it is sent, with the secret of this endpoint."

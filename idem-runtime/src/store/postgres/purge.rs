@@ -75,12 +75,19 @@ steps as (
 inputs as (
   delete from {schema}.idem_input i using gone where i.kid = gone.kid
 ),
+orders as (
+  delete from {schema}.idem_order o
+   where o.id in (select d.id from {schema}.idem_order d
+                   where (select t.yes from trusted t) and d.guard_until < {now} - interval '1 minute'
+                   order by d.guard_until limit $1::int8 for update of d skip locked)
+  returning o.id
+),
 noted as (
   update {schema}.idem_meta m set purged_at = {now}
    where (select t.yes from trusted t)
      and m.id = (select n.id from {schema}.idem_meta n where n.id = 1 for update skip locked)
 )
-select (select count(*) from gone) as records, not t.yes as refused from trusted t";
+select (select count(*) from gone) as records, (select count(*) from orders) as orders, not t.yes as refused from trusted t";
 
 /// Drops answers that are not due any more. `$1` is `late`, `$2` is `back`, `$3` and `$4` are the mark, in microseconds.
 const STRIP: &str = "
@@ -123,8 +130,9 @@ impl Verbs {
         let args = [Arg::Long(purge.limit.into()), Arg::Long(millis(purge.within))];
         let rows = self.purging.rows(&self.statements.purging.purge, &args).await?;
         let row = rows.first().ok_or_else(contradiction)?;
-        let (records, refused) = (count(row, "records")?, column::<bool>(row, "refused")?);
-        Ok(Purged { records, more: !refused && records >= purge.limit, refused })
+        let (records, orders, refused) =
+            (count(row, "records")?, count(row, "orders")?, column::<bool>(row, "refused")?);
+        Ok(Purged { records, more: !refused && records.max(orders) >= purge.limit, refused })
     }
 
     pub(super) async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {

@@ -1,4 +1,4 @@
-//! Every statement but those of `purge`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
+//! Every statement but those of `order`, `purge`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
 //! transaction, whatever the number of records; rows are locked in the order of `kid`, so two slices never wait for each
 //! other in a circle.
 //!
@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
-use super::{list, purge, recover, resolve, resume, step, survey};
+use super::{list, order, purge, recover, resolve, resume, step, survey};
 
 /// The statements of one schema.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) claim: Statement,
     pub(super) begin: Statement,
+    pub(super) order: Statement,
     pub(super) peek: Statement,
     pub(super) finish: Statement,
     pub(super) renew: Statement,
@@ -70,6 +71,7 @@ impl Statements {
         Self {
             claim: statement(&claim("", "", "null", "", resume::INPUTS)),
             begin: statement(&claim(LOCK, "and (select got from l)", "u.kid", TAKEN, "")),
+            order: statement(order::NOTE),
             peek: statement(PEEK),
             finish: statement(FINISH),
             renew: statement(RENEW),

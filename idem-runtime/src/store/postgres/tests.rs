@@ -27,6 +27,7 @@ mod prepared {
     store_conformance!(fresh);
     store_conformance!(timed fresh_with_clock);
     store_conformance!(steps fresh_with_clock);
+    store_conformance!(ordered fresh_with_clock);
 
     async fn fresh() -> ((), PostgresStore) {
         ((), Place::new().migrated().await)
@@ -43,6 +44,7 @@ mod simple {
     store_conformance!(fresh);
     store_conformance!(timed fresh_with_clock);
     store_conformance!(steps fresh_with_clock);
+    store_conformance!(ordered fresh_with_clock);
 
     async fn fresh() -> ((), PostgresStore) {
         ((), Place::new().migrated().await.with_simple_protocol())
@@ -132,7 +134,8 @@ impl Clock for Place {
         let mut raw = self.raw().await;
         let marks = ["purged_at", "noted_until", "looked_back"].map(|at| format!("{at} = {at} - {by}"));
         let shift = format!(
-            "update idem_key set {}; update idem_step set started_at = started_at - {by}; update idem_meta set {}",
+            "update idem_key set {}; update idem_step set started_at = started_at - {by};
+             update idem_order set guard_until = guard_until - {by}; update idem_meta set {}",
             shift.join(", "),
             marks.join(", ")
         );

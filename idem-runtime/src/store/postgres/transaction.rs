@@ -9,14 +9,15 @@ use super::{
     argument::{self, Arg},
     connect::{self, Protocol},
     error::{self, failed, setup},
+    order::{self, Noted},
     schema,
     sql::Statement,
     step,
     verbs::{self, ASKS, Verbs},
 };
 use crate::store::{
-    Begin, Begun, Claim, Claimed, Commit, Committed, EndStep, Finished, Found, OpenTransaction, Owned, StartStep,
-    Started, StepBegun, StoreError,
+    Begin, Begun, Claim, Claimed, Commit, Committed, EndStep, Finished, Found, OpenTransaction, Order, Owned,
+    StartStep, Started, StepBegun, StoreError,
     open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
 };
 
@@ -53,7 +54,21 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
     if begin.savepoint {
         plain(verbs, &mut open, SAVEPOINT).await.map_err(failed)?;
     }
-    Ok(Begun::Open(owned, Box::new(open)))
+    // After the savepoint: what is noted goes with the rows, also where an answer is kept without them.
+    match note(verbs, &mut open, begin.order.as_ref()).await? {
+        Noted::Yes => Ok(Begun::Open(owned, Box::new(open))),
+        Noted::Stale => Ok(Begun::Stale(owned, Box::new(open))),
+        Noted::Busy => {
+            let _ = roll_back(verbs, open).await; // the claim, and nothing else
+            Ok(Begun::Found(Found::InFlight { age: Duration::ZERO }))
+        }
+    }
+}
+
+async fn note(verbs: &Verbs, open: &mut Open<Postgres>, order: Option<&Order>) -> Result<Noted, StoreError> {
+    let Some(order) = order else { return Ok(Noted::Yes) };
+    let rows = rows(verbs, open, &verbs.statements.order, &order::args(order)).await.map_err(failed)?;
+    order::noted(rows.first())
 }
 
 /// As `begin`, for a step of a run that holds its record already. It waits for one by an earlier owner, which its server ends
@@ -102,7 +117,7 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
 /// Each ask is a statement with a snapshot of its own; the lock, once it is ours, stays ours.
 async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
     let mut args = verbs::claim_args(&[claim]);
-    args.push(Arg::Long(lock(claim)));
+    args.push(Arg::Long(lock(claim.record.as_bytes())));
     for ask in 1..=ASKS {
         let rows = rows(verbs, open, &verbs.statements.begin, &args).await.map_err(failed)?;
         let Some(row) = rows.first() else {
@@ -115,10 +130,10 @@ async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Resul
     Err(verbs::contradiction())
 }
 
-/// The number by which attempts at one record, whose rows are not seen yet, see each other. Two records that share it
-/// refuse each other for a moment, no more.
-fn lock(claim: &Claim) -> i64 {
-    let [high, ..] = claim.record.as_bytes().as_chunks::<8>().0 else { return 0 };
+/// The number by which attempts at one record, or events of one order, whose rows are not seen yet, see each other. Two that
+/// share it refuse each other for a moment, no more.
+pub(super) fn lock(id: &[u8; 16]) -> i64 {
+    let [high, ..] = id.as_chunks::<8>().0 else { return 0 };
     i64::from_be_bytes(*high)
 }
 

@@ -48,6 +48,11 @@ const PURGE: [&str; 5] = [
     concat!("delete from idem_key where kid in ", over!()),
 ];
 
+/// As many, beside the records.
+const PURGE_ORDERS: &str = "
+    delete from idem_order where id in (select id from idem_order indexed by idem_order_guard where guard_until < ?1
+                                         order by guard_until, id limit ?2)";
+
 const NOTE: &str = "update idem_meta set purged_at = ?1 where id = 1";
 
 const LOOK: &str = "
@@ -83,14 +88,24 @@ pub(super) async fn purge(
     }
     let limit = purge.limit.min(AT_ONCE);
     let before = now.0.saturating_sub(Millis(0).plus(GRACE).0);
-    let mut removed = 0;
+    let orders = remove(transaction, PURGE_ORDERS, before, limit).await?;
+    let mut records = 0;
     for statement in PURGE {
-        let done = sqlx::query(statement).bind(before).bind(limit).execute(&mut *transaction).await.map_err(failed)?;
-        removed = done.rows_affected(); // the last is the records
+        records = remove(transaction, statement, before, limit).await?; // the last is the records
     }
     sqlx::query(NOTE).bind(now.0).execute(transaction).await.map_err(failed)?;
-    let records = u32::try_from(removed).unwrap_or(u32::MAX);
-    Ok(Purged { records, more: records >= limit, refused: false })
+    Ok(Purged { records, more: records.max(orders) >= limit, refused: false })
+}
+
+/// How many it removed.
+async fn remove(
+    transaction: &mut SqliteConnection,
+    statement: &'static str,
+    before: i64,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let done = sqlx::query(statement).bind(before).bind(limit).execute(transaction).await.map_err(failed)?;
+    Ok(u32::try_from(done.rows_affected()).unwrap_or(u32::MAX))
 }
 
 /// Drops answers that are not due any more.
@@ -133,6 +148,6 @@ pub(super) async fn strip(
 
 /// What a test looks at the plans of.
 #[cfg(test)]
-pub(super) fn statements() -> [&'static str; 6] {
-    [PURGE[0], PURGE[1], PURGE[2], PURGE[3], LOOK, COUNT]
+pub(super) fn statements() -> [&'static str; 7] {
+    [PURGE[0], PURGE[1], PURGE[2], PURGE[3], PURGE_ORDERS, LOOK, COUNT]
 }

@@ -69,6 +69,12 @@ pub(super) const INPUT: &str = "
 /// when the transaction ends.
 pub(super) const MUST_FINISH: &str = "update idem_key set must_finish = kid where kid = ?1";
 
+/// Notes where an event stands, if that is higher than what is noted: then it changes a row. The write lock keeps it so.
+pub(super) const ORDER: &str = "
+    insert into idem_order (id, sequence, guard_until) values (?1, ?2, ?3)
+    on conflict (id) do update set sequence = excluded.sequence, guard_until = excluded.guard_until
+     where excluded.sequence > idem_order.sequence";
+
 /// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
 pub(super) const FINISH: &str = "
     update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7, must_finish = null

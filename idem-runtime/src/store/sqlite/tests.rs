@@ -20,6 +20,7 @@ use crate::{conformance::Clock, store::StoreErrorKind, store_conformance};
 store_conformance!(fresh);
 store_conformance!(timed fresh_with_clock);
 store_conformance!(steps fresh_with_clock);
+store_conformance!(ordered fresh_with_clock);
 
 /// A folder with a database file.
 struct Place {
@@ -87,7 +88,8 @@ impl Clock for Shifted {
         let mut raw = SqliteConnectOptions::new().filename(&self.0).connect().await.unwrap();
         let by = i64::try_from(by.as_millis()).unwrap();
         const STEPS: &str = "update idem_step set started_at = started_at - ?1";
-        for shift in [SHIFT, STEPS, "update idem_meta set purged_at = purged_at - ?1"] {
+        const ORDERS: &str = "update idem_order set guard_until = guard_until - ?1";
+        for shift in [SHIFT, STEPS, ORDERS, "update idem_meta set purged_at = purged_at - ?1"] {
             sqlx::query(shift).bind(by).execute(&mut raw).await.unwrap();
         }
         raw.close().await.unwrap();

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     key::RecordId,
     store::{
-        Begin, Begun, Claimed, Commit, Committed, EndStep, Finished, OpenTransaction, Owned, StartStep, Started,
+        Begin, Begun, Claimed, Commit, Committed, EndStep, Finished, OpenTransaction, Order, Owned, StartStep, Started,
         StepBegun, StepEnded, StoreError,
         open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
         row::Millis,
@@ -20,27 +20,40 @@ use crate::{
 
 pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Result<Begun, StoreError> {
     let mut open = open(writer).await?;
-    let owned = match &begin.claim {
-        None => Owned::unclaimed(),
-        Some(claim) => {
-            let now = now(&mut open).await?;
-            match verbs::claim(&mut open, std::slice::from_ref(claim), now).await?.pop() {
-                Some(Claimed::Owner(owned)) => {
-                    must_finish(&mut open, claim.record).await?;
-                    owned
-                }
-                Some(Claimed::Found(found)) => {
-                    let _ = open.rollback().await; // nothing was written
-                    return Ok(Begun::Found(found));
-                }
-                None => return Err(error::corrupt("the claim was not decided")),
-            }
-        }
+    let Some(claim) = &begin.claim else {
+        set_savepoint(&mut open, &begin).await?;
+        return Ok(Begun::Open(Owned::unclaimed(), Box::new(open)));
     };
-    if begin.savepoint {
-        sqlx::query(SAVEPOINT).execute(&mut *open).await.map_err(failed)?;
+    let now = now(&mut open).await?;
+    let owned = match verbs::claim(&mut open, std::slice::from_ref(claim), now).await?.pop() {
+        Some(Claimed::Owner(owned)) => owned,
+        Some(Claimed::Found(found)) => {
+            let _ = open.rollback().await; // nothing was written
+            return Ok(Begun::Found(found));
+        }
+        None => return Err(error::corrupt("the claim was not decided")),
+    };
+    must_finish(&mut open, claim.record).await?;
+    set_savepoint(&mut open, &begin).await?;
+    // After the savepoint: what is noted goes with the rows, also where an answer is kept without them.
+    match &begin.order {
+        Some(order) if !note(&mut open, order, now).await? => Ok(Begun::Stale(owned, Box::new(open))),
+        _ => Ok(Begun::Open(owned, Box::new(open))),
     }
-    Ok(Begun::Open(owned, Box::new(open)))
+}
+
+async fn set_savepoint(open: &mut Open<Sqlite>, begin: &Begin) -> Result<(), StoreError> {
+    if begin.savepoint {
+        sqlx::query(SAVEPOINT).execute(&mut **open).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether it is the highest of its order.
+async fn note(open: &mut Open<Sqlite>, order: &Order, now: Millis) -> Result<bool, StoreError> {
+    let note =
+        sqlx::query(sql::ORDER).bind(order.id.as_bytes().as_slice()).bind(order.sequence).bind(now.plus(order.keep).0);
+    Ok(note.execute(&mut **open).await.map_err(failed)?.rows_affected() > 0)
 }
 
 /// As `begin`, for a step of a run that holds its record already.

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 
 use self::{
     faulty::{Fault, Faulty},
-    found::{FOUND_BY, purges, recoveries, reruns, steps, transactions},
+    found::{FOUND_BY, orders, purges, recoveries, reruns, steps, transactions},
 };
 use super::*;
 
@@ -46,6 +46,7 @@ fn cases() -> Vec<Case> {
     crate::__store_cases! { plain listed, cases }
     crate::__store_cases! { timed listed, cases }
     crate::__store_cases! { steps listed, cases }
+    crate::__store_cases! { ordered listed, cases }
     crate::__store_cases! { bodies listed, cases }
     cases
 }
@@ -58,6 +59,7 @@ fn found_by() -> impl Iterator<Item = &'static (Fault, &'static [&'static str])>
         .chain(reruns::FOUND_BY)
         .chain(steps::FOUND_BY)
         .chain(transactions::FOUND_BY)
+        .chain(orders::FOUND_BY)
 }
 
 /// The cases that fail on a store with this fault. One thread and tokio's own clock: the tasks of a race take turns at

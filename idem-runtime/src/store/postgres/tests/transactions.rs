@@ -89,7 +89,7 @@ async fn check_looks_at_the_sessions_that_bodies_get() {
     let store = place.store_with(isolated);
     assert_eq!(store.check_transactions().await.unwrap(), [""; 0]);
     let claim = claim("a");
-    let begin = Begin { claim: Some(claim), limit: Duration::from_secs(5), savepoint: false };
+    let begin = Begin { claim: Some(claim), limit: Duration::from_secs(5), savepoint: false, order: None };
     let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else { panic!("nobody was there") };
     let open = transaction.downcast_mut::<Open<Postgres>>().unwrap();
     let level: String = sqlx::query_scalar("show transaction_isolation").fetch_one(&mut **open).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_body_cannot_make_its_commit_less_durable() {
     let off = place.store_with(place.options.clone().options([("synchronous_commit", "off")]));
     for store in [place.store(), place.store().with_simple_protocol(), off.clone(), off.with_simple_protocol()] {
         for claim in [Some(claim(&format!("{:p}", &raw const store))), None] {
-            let begin = Begin { claim: claim.clone(), limit: Duration::from_secs(5), savepoint: false };
+            let begin = Begin { claim: claim.clone(), limit: Duration::from_secs(5), savepoint: false, order: None };
             let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else {
                 panic!("nobody was there")
             };
@@ -189,7 +189,7 @@ async fn scenario_85_the_open_step_of_a_zombie_is_undone_and_its_successor_waits
 async fn a_body_may_take_longer_than_postgres_can_count() {
     let place = place().await;
     let limit = Duration::from_secs(3650 * 24 * 3600);
-    let begin = Begin { claim: Some(claim("a")), limit, savepoint: false };
+    let begin = Begin { claim: Some(claim("a")), limit, savepoint: false, order: None };
     let begun = place.store().begin(&begin).await.unwrap();
     assert!(matches!(begun, Begun::Open(..)), "{begun:?}");
 }

@@ -87,6 +87,7 @@ async fn case_50_migrations_of_the_application_are_not_touched() {
         "idem_link",
         "idem_input",
         "idem_step",
+        "idem_order",
         "idem_audit",
         "idem_unfinished",
     ]);

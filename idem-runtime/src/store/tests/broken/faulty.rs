@@ -2,6 +2,7 @@
 
 mod fault;
 mod list;
+mod order;
 mod purge;
 mod recover;
 mod resume;

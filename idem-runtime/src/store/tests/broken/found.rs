@@ -1,6 +1,7 @@
 //! Which cases find which fault, in the order of the suite.
 
 mod forgetful;
+pub(super) mod orders;
 pub(super) mod purges;
 pub(super) mod recoveries;
 pub(super) mod reruns;

@@ -52,11 +52,15 @@ impl Faulty {
     pub(super) async fn purge_some(&self, purge: &Purge) -> Purged {
         let is_late = |held: &mut Held, now: Millis| now.since(held.purged_at) > purge.within;
         if self.fault != Fault::TrustsTheClock && self.locked(is_late) {
+            if self.fault == Fault::PurgesNotesAtAnyTime {
+                self.purge_notes(purge.limit, self.locked(|_, now| now));
+            }
             return Purged { refused: true, ..Purged::default() };
         }
         if self.fault == Fault::PurgesNothing {
             return Purged::default();
         }
+        let more_notes = self.purge_notes(purge.limit, self.locked(|_, now| now));
         let mut mistakes = self.by_mistake().await;
         mistakes.truncate(purge.limit as usize);
         let ignores = self.fault == Fault::IgnoresTheLimit;
@@ -77,7 +81,7 @@ impl Faulty {
                 Fault::StopsAtTheLimit => purged.more = false,
                 _ => {}
             }
-            Purged { records: purged.records + removed, ..purged }
+            Purged { records: purged.records + removed, more: purged.more || more_notes, ..purged }
         })
     }
 

@@ -7,8 +7,12 @@ use std::{
 
 use tokio::task::yield_now;
 
-use super::{super::super::super::memory::Kept, *};
-use crate::{conformance::transactions::Body, store::OpenTransaction};
+use super::{
+    super::super::super::memory::Kept,
+    order::{Note, Orders},
+    *,
+};
+use crate::{conformance::transactions::Body, key::OrderId, store::OpenTransaction};
 
 /// What bodies have written, and who writes.
 #[derive(Default)]
@@ -19,6 +23,7 @@ pub(in super::super) struct Bodies {
     pub(super) held: HashSet<RecordId>,
     /// On a connection that was given back as it was.
     left: u64,
+    pub(super) orders: Orders,
 }
 
 pub(in super::super) type Shared = Arc<Mutex<Bodies>>;
@@ -38,12 +43,18 @@ pub(super) struct Pending {
     taken: Option<(RecordId, Kept)>,
     pub(super) step: Option<StartStep>,
     wrote: u64,
+    pub(super) order: Option<OrderId>,
+    pub(super) note: Option<Note>,
     session: Session,
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         let mut bodies = self.bodies.lock().unwrap();
+        self.order.take().map(|order| bodies.orders.running.remove(&order));
+        if self.fault == Fault::KeepsUndoneNotes {
+            bodies.orders.keep(self.note.take());
+        }
         if let Some(step) = self.step.take() {
             bodies.held.remove(&step.record);
             if self.fault == Fault::KeepsDroppedSteps {
@@ -73,6 +84,18 @@ impl Pending {
     /// Makes what was written durable.
     pub(super) fn keep_rows(&mut self) {
         self.bodies.lock().unwrap().written += std::mem::take(&mut self.wrote);
+        self.keep_note();
+    }
+
+    /// Although it was not to be run.
+    pub(super) fn keep_claim(&mut self) {
+        if let Some((record, kept)) = &self.taken {
+            self.store.lock().0.records.insert(*record, kept.clone());
+        }
+    }
+
+    fn keep_note(&mut self) {
+        self.bodies.lock().unwrap().orders.keep(self.note.take());
     }
 }
 
@@ -84,7 +107,17 @@ impl Faulty {
     fn pending(&self, taken: Option<(RecordId, Kept)>) -> OpenTransaction {
         let wrote = std::mem::take(&mut self.bodies.lock().unwrap().left);
         let (store, bodies) = (self.store.clone(), self.body());
-        Box::new(Pending { store, fault: self.fault, bodies, taken, step: None, wrote, session: Session::Open })
+        Box::new(Pending {
+            store,
+            fault: self.fault,
+            bodies,
+            taken,
+            step: None,
+            wrote,
+            order: None,
+            note: None,
+            session: Session::Open,
+        })
     }
 
     pub(super) fn pending_step(&self, start: StartStep) -> StepBegun {
@@ -98,6 +131,9 @@ impl Faulty {
         if self.fault != Fault::BeginsWhateverIsThere
             && let Some(Claimed::Found(found)) = self.locked(|held, now| held.look(&claim.peek(), Some(claim), now))
         {
+            if self.fault == Fault::AsksTheOrderFirst && begin.order.is_some_and(|order| self.is_stale(&order)) {
+                return Begun::Stale(Owned::unclaimed(), self.pending(None));
+            }
             return Begun::Found(found);
         }
         if self.fault == Fault::BeginsUnseen {
@@ -115,7 +151,7 @@ impl Faulty {
             seen.map(|seen| held.records.insert(claim.record, seen));
             (owned, taken)
         });
-        Begun::Open(owned, self.pending(Some((claim.record, taken))))
+        self.in_order(begin.order.as_ref(), owned, self.pending(Some((claim.record, taken))))
     }
 
     pub(super) async fn commit_one(
@@ -175,12 +211,14 @@ impl Faulty {
         }
         if commit.keeps_rows || self.fault == Fault::KeepsRowsWithAnyAnswer {
             pending.keep_rows();
+        } else if self.fault == Fault::KeepsNotesWithoutRows {
+            pending.keep_note();
         }
         stored(ttl_left)
     }
 }
 
-fn pending(transaction: &mut OpenTransaction) -> &mut Pending {
+pub(super) fn pending(transaction: &mut OpenTransaction) -> &mut Pending {
     transaction.downcast_mut().unwrap()
 }
 
