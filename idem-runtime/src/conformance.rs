@@ -4,6 +4,7 @@
 
 pub mod claims;
 pub mod committed;
+pub mod decided;
 pub mod finishes;
 pub mod inputs;
 pub mod listings;
@@ -37,8 +38,8 @@ use crate::{
 };
 
 /// Moves a store's time, for the cases in [`windows`], [`listings`], [`recoveries`], [`reruns`], [`inputs`], [`purges`],
-/// [`recorded`] and [`ordered`]. A store that reads its time from a database moves its records, their steps and its notes of
-/// orders, and the time of its last purge, back instead.
+/// [`recorded`], [`decided`] and [`ordered`]. A store that reads its time from a database moves its records, their steps and its
+/// notes of orders, and the time of its last purge, back instead.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
     /// Lets `by` pass for every record, and since the last purge.
@@ -52,8 +53,8 @@ pub trait Clock: Send + Sync {
 /// adds the cases in [`windows`](crate::conformance::windows), [`listings`](crate::conformance::listings),
 /// [`recoveries`](crate::conformance::recoveries), [`reruns`](crate::conformance::reruns), [`inputs`](crate::conformance::inputs) and [`purges`](crate::conformance::purges), for a store whose time can be moved; its constructor
 /// gives `(guard, store, clock)`, the last a [`Clock`](crate::conformance::Clock), and runs on tokio's current-thread
-/// runtime. `store_conformance!(steps new_store_with_clock)` adds those in [`recorded`](crate::conformance::recorded), for a
-/// store that keeps the steps of runs. `store_conformance!(bodies new_store_with_body)` adds those in
+/// runtime. `store_conformance!(steps new_store_with_clock)` adds those in [`recorded`](crate::conformance::recorded) and
+/// [`decided`](crate::conformance::decided), for a store that keeps the steps of runs. `store_conformance!(bodies new_store_with_body)` adds those in
 /// [`transactions`](crate::conformance::transactions) and [`committed`](crate::conformance::committed), for a store that has
 /// them, and in them the steps of runs; its constructor gives
 /// `(guard, store, body)`, the last a [`Body`](crate::conformance::transactions::Body).
@@ -231,6 +232,14 @@ macro_rules! __store_cases {
             the_age_of_a_step_counts_from_its_first_start
             steps_are_purged_with_their_record
             a_step_ends_or_its_run_is_taken_over
+        }
+        $each! { timed $with, decided:
+            what_has_acted_is_not_released
+            a_decided_result_is_found_by_the_next_run
+            what_was_not_done_begins_anew_after_the_quarantine
+            only_open_steps_are_decided_about
+            a_stale_decision_changes_no_step
+            a_late_end_or_a_decision_counts
         }
     };
     (ordered $each:path, $with:path) => {

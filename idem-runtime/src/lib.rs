@@ -74,7 +74,9 @@ pub use steps::{Given, StepKey, Steps};
 pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
-pub use store::{Attempt, Audit, Fence, Filter, MemoryStore, Page, Record, Resolution, StoredResponse};
+pub use store::{
+    Attempt, Audit, Fence, Filter, MemoryStore, Page, Record, Resolution, StepDecision, StepDecisions, StoredResponse,
+};
 pub use tokio_util::sync::CancellationToken;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlite", feature = "postgres"))))]

@@ -3,6 +3,7 @@
 mod known;
 mod pause;
 mod run;
+mod write;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use crate::{
     operation::{self, registered},
     runtime::{Builder, Config},
     state::Reason,
-    store::{Record, Recovering, StoredResponse},
+    store::{Record, Recovering, Step, StepDecisions, StoredResponse},
 };
 
 /// What a recovery hook has found out: see [`Builder::recover`].
@@ -39,8 +40,14 @@ pub enum Recovery {
     NotApplied,
     /// It is to be run again, whether or not it happened: all that it does outside still knows its
     /// [provider key](InDoubt::provider_key). The next retry goes on, in a window (`provider_window`) that begins anew. For an
-    /// operation that is never run again it counts as [`StillUnknown`](Self::StillUnknown).
+    /// operation that is never run again it counts as [`StillUnknown`](Self::StillUnknown), and also where the next run could
+    /// not go on: a step was begun that must not run again (see [`ResumeWith`](Self::ResumeWith)), or the program has changed
+    /// ([`Reason::CodeChanged`]), of which an operator decides.
     Resume,
+    /// As [`Resume`](Self::Resume), with what became of single [steps](InDoubt::steps) that were begun and never ended. About each
+    /// that must not run again something must be said. "Not done" counts on the same conditions as
+    /// [`NotApplied`](Self::NotApplied).
+    ResumeWith(StepDecisions),
     /// Nobody can tell yet.
     StillUnknown {
         /// When to ask again: 1 s to 1 day, from the 21st time on 5 min at least. `None`: after 1 s, 2 s, 4 s … up to 5 min.
@@ -55,13 +62,14 @@ pub struct InDoubt {
     record: Record,
     tries: u32,
     provider_key: String,
+    steps: Vec<Step>,
 }
 
 impl InDoubt {
-    fn new(recovering: &Recovering) -> Self {
+    fn new(recovering: &Recovering, steps: Vec<Step>) -> Self {
         let record = recovering.record.clone();
         let provider_key = record.id.provider_key(record.epoch.0, "");
-        Self { record, tries: recovering.tries, provider_key }
+        Self { record, tries: recovering.tries, provider_key, steps }
     }
 
     /// The operation.
@@ -88,6 +96,13 @@ impl InDoubt {
     #[must_use]
     pub fn step_key(&self, step: &str) -> String {
         self.record.step_key(step)
+    }
+
+    /// The recorded [`Steps`](crate::Steps) of the operation, in the order in which they were begun; those without a result have
+    /// not ended. Empty for an operation without.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// What the first run recorded before it broke off, oldest first: (provider, id).

@@ -4,12 +4,13 @@ mod journal;
 mod run;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod transaction;
+mod undecided;
 
 use std::{fmt, panic::Location};
 
 use serde::Serialize;
 
-pub(crate) use self::journal::Journal;
+pub(crate) use self::{journal::Journal, undecided::undecided};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::transaction::Tx;
 use crate::{

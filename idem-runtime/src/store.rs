@@ -3,6 +3,7 @@
 //! To bring another database, read `idem_runtime::conformance` (feature `conformance`): how to write a store, with a small
 //! one as an example, and the suite that proves it.
 
+mod decision;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod driver;
 mod error;
@@ -33,6 +34,7 @@ pub use self::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
 pub use self::{
+    decision::{StepDecision, StepDecisions},
     error::{StoreError, StoreErrorKind},
     list::{Filter, Page},
     operator::{Audit, Doubts, Record, Resolution, Resolve, Survey},
@@ -119,8 +121,13 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// What becomes `Done` guards its key at least until the [`quarantine`](Resolve::quarantine) is over.
     ///
-    /// *Returns* `false` and changes nothing where the fence is stale or
-    /// [`state::next`](crate::state::next) does not allow the move.
+    /// What is [decided](Resolution::decisions) about single steps is written with it: `Done` is the step's result from then on,
+    /// and a step that was `NotDone` is no longer noted.
+    ///
+    /// *Returns* `false` and changes nothing where the fence is stale,
+    /// [`state::next`](crate::state::next) does not allow the move (or, where something is [done
+    /// anew](Resolution::does_anew), that of a release), or the decision does not [fit](Resolution::fits) the steps of the
+    /// record's epoch.
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError>;
 
     /// Takes records in doubt so that whoever asks may try to settle them: those whose owner has reported or has been silent

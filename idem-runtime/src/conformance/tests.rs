@@ -6,6 +6,7 @@ fn every_case_is_in_the_list() {
     for (group, source) in [
         ("claims", include_str!("claims.rs")),
         ("committed", include_str!("committed.rs")),
+        ("decided", include_str!("decided.rs")),
         ("finishes", include_str!("finishes.rs")),
         ("inputs", include_str!("inputs.rs")),
         ("listings", include_str!("listings.rs")),

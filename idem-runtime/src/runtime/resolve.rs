@@ -5,8 +5,9 @@ use crate::{
     error::{Error, ErrorKind},
     key::RecordId,
     operation::{self, Kind},
-    state::{Reason, State},
-    store::{Audit, Fence, Record, Resolution, Resolve},
+    state::{Event, Reason, State},
+    steps::undecided,
+    store::{Audit, Fence, Record, Resolution, Resolve, Step, StepDecision},
 };
 
 const NEVER_AGAIN: &str = "it began as an operation that is never run again (neither `in_doubt = rerun_deduped` nor `Steps`), or is one by now";
@@ -26,7 +27,9 @@ impl Runtime {
     /// `idempotency-result-expired`.
     ///
     /// [`Resolution::Resume`] lets the next retry go on with the same provider key, whether or not the first run took effect;
-    /// its window (`provider_window`) begins anew. It is refused for an operation that is never run again.
+    /// its window (`provider_window`) begins anew. It is refused for an operation that is never run again, and where a step was
+    /// begun that must not run again: [`Resolution::ResumeWith`] says what became of it. What was not done is called again, which is
+    /// refused for as long as a release would be.
     ///
     /// In a program that does not contain the operation (an operator's tool), its `timeout` and its kind are not known:
     /// give that program a `quarantine` at least as long, and complete a handler's record with
@@ -46,7 +49,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`], with the reason in its text, if the record is neither in doubt nor resumable, has another fence, does not exist, or may not be
-    /// released yet, if the operation is never run again and is to be resumed, if the answer is of the wrong kind for it, or if `by` is empty; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
+    /// released yet, if the operation is never run again and is to be resumed, if a step (which the text names) is open and nothing is decided about it, or the other way round, if the answer is of the wrong kind for it, or if `by` is empty; [`ErrorKind::Unavailable`] if the store cannot tell: look again with [`find`](Self::find).
     ///
     /// # Cancel safety
     /// Dropped before it is done, the record may or may not be settled.
@@ -70,37 +73,62 @@ impl Runtime {
             }
         }
         let rerun = operation.map_or(self.config().provider_window, |operation| self.config().rerun_window(operation));
-        if matches!(how, Resolution::Resume) && rerun.is_zero() {
+        if how.event() == Event::ResolveResumed && rerun.is_zero() {
             return Err(conflict(NEVER_AGAIN));
         }
-        if matches!(how, Resolution::Release) && self.store().keeps_steps() {
-            let steps = self.ask(self.store().steps(id)).await.map_err(unavailable)?;
-            if steps.iter().any(|step| step.result.is_some()) {
-                return Err(conflict("a step of it has a result, so something has happened: complete or void it"));
-            }
+        // Read for what it is told: what may be done, the store decides when it does it.
+        let steps = match self.store().keeps_steps() {
+            true => self.ask(self.store().steps(id)).await.map_err(unavailable)?,
+            false => Vec::new(),
+        };
+        if let Some(told) = self.cannot_go_on(&steps, &how) {
+            return Err(about(Error::new(ErrorKind::Conflict)).with(|about| about.told = Some(told)));
         }
         let timeout = operation.and_then(|operation| operation.timeout);
         let quarantine = self.config().quarantine.max(timeout.unwrap_or_default());
         let resolve = Resolve { record: id, seen, to: how, quarantine, rerun, reason: Reason::Operator, by };
         if !self.ask(self.store().resolve(&resolve)).await.map_err(unavailable)? {
-            return Err(conflict(refused(&record, &resolve)));
+            return Err(conflict(refused(&record, &steps, &resolve)));
         }
         self.waiters().wake(id);
         let settled = self.ask(self.store().find(id)).await.map_err(unavailable)?;
         settled.ok_or_else(|| conflict("the record is gone"))
     }
+
+    /// Why no run could go on by this decision; the steps by their names.
+    fn cannot_go_on(&self, steps: &[Step], how: &Resolution) -> Option<String> {
+        if how.event() != Event::ResolveResumed {
+            return None;
+        }
+        let open = |name: &str| steps.iter().any(|step| step.name == name && step.result.is_none());
+        if let Some((name, _)) = how.decisions().find(|(name, _)| !open(name)) {
+            return Some(format!("step `{name}` was not begun, or it has a result: see `Runtime::steps`"));
+        }
+        let max = self.config().max_response;
+        let too_long =
+            |decision: &StepDecision| matches!(decision, StepDecision::Done(result) if result.len() as u64 > max);
+        if let Some((name, _)) = how.decisions().find(|(_, decision)| too_long(decision)) {
+            return Some(format!("the result of step `{name}` is longer than `max_response`, which is {max}"));
+        }
+        let undecided = undecided(steps, how, self.config().provider_window)?;
+        let what = "were begun and must not run again, and nobody knows what they came to; say it with `Resolution::ResumeWith`";
+        Some(format!("these steps {what}: {undecided}"))
+    }
 }
 
 /// Why a store did not settle a record, from how it stood a moment before.
-fn refused(record: &Record, resolve: &Resolve) -> &'static str {
+fn refused(record: &Record, steps: &[Step], resolve: &Resolve) -> &'static str {
     match record.state {
         _ if record.fence != resolve.seen => "something has happened since: the fence is another one",
         State::InFlight => "its body still runs",
         State::Done | State::Rejected | State::Released => "it is settled already",
-        State::InDoubt | State::Resumable if matches!(resolve.to, Resolution::Resume) => NEVER_AGAIN,
-        State::InDoubt | State::Resumable => {
-            "it may not be released yet: its body, or what it has sent, could still act until the quarantine after the end of its lease is over"
+        State::InDoubt | State::Resumable if !resolve.to.fits(steps) => {
+            "a step of it has a result, so something has happened: complete or void it"
         }
+        State::InDoubt | State::Resumable if resolve.to.does_anew() => {
+            "nothing of it may be done anew yet: its body, or what it has sent, could still act until the quarantine after the end of its lease is over"
+        }
+        State::InDoubt | State::Resumable => NEVER_AGAIN,
         State::Unknown(_) => "a newer version of this program wrote it",
     }
 }

@@ -172,8 +172,10 @@ impl Held {
     }
 
     pub(super) fn resolve(&mut self, resolve: &Resolve, now: Millis) -> bool {
-        let resolved = self.records.get(&resolve.record).and_then(|kept| kept.row.resolved(resolve, now));
+        let steps = self.steps(resolve.record, now);
+        let resolved = self.records.get(&resolve.record).and_then(|kept| kept.row.resolved(resolve, &steps, now));
         let Some(row) = resolved else { return false };
+        self.decide(resolve, row.epoch);
         let row = Row { fence: self.next_fence(), ..row };
         let Some(kept) = self.records.get_mut(&resolve.record) else { return false };
         self.audit.push((resolve.record, resolve.seen, kept.row.settled_from(), row.state, resolve.by.clone()));

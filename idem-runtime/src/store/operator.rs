@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Attempt, Fence, StoredResponse};
+use super::{Attempt, Fence, StepDecisions, StoredResponse};
 use crate::{
     key::RecordId,
     state::{Event, Reason, State},
@@ -44,8 +44,11 @@ pub enum Resolution {
     Release,
     /// To be run again as the same operation, whether or not it happened: all that it does outside must still know its
     /// [provider key](Record::provider_key), which stays. Its window for that (`provider_window`) begins anew, also where it was over.
-    /// Only for an operation that is run again at all.
+    /// Only for an operation that is run again at all, and not where the next run could not go on: a step was begun that must
+    /// not run again, and nobody knows what it came to. See [`ResumeWith`](Self::ResumeWith).
     Resume,
+    /// As [`Resume`](Self::Resume), with what became of single [`Steps`](crate::Steps) that were begun and never ended.
+    ResumeWith(StepDecisions),
 }
 
 impl Resolution {
@@ -55,7 +58,7 @@ impl Resolution {
         match self {
             Self::Complete(_) | Self::Void => Event::ResolveDone,
             Self::Release => Event::ResolveReleased,
-            Self::Resume => Event::ResolveResumed,
+            Self::Resume | Self::ResumeWith(_) => Event::ResolveResumed,
         }
     }
 
@@ -64,7 +67,7 @@ impl Resolution {
     pub fn response(&self) -> Option<&StoredResponse> {
         match self {
             Self::Complete(response) => Some(response),
-            Self::Void | Self::Release | Self::Resume => None,
+            Self::Void | Self::Release | Self::Resume | Self::ResumeWith(_) => None,
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use super::{
-    Attempt, Claim, Claimed, Fence, Finish, Found, Outcome, Owned, Peek, Record, Replay, Resolve, StoredResponse,
+    Attempt, Claim, Claimed, Fence, Finish, Found, Outcome, Owned, Peek, Record, Replay, Resolve, Step, StoredResponse,
 };
 use crate::{
     fingerprint::Fingerprint,
     key::RecordId,
-    state::{self, Facts, Reason, State, Verdict},
+    state::{self, Event, Facts, Reason, State, Verdict},
 };
 
 /// An instant of a store's clock, in milliseconds since that clock's zero: the only unit of time in a store.
@@ -162,15 +162,19 @@ impl Row {
         self.state == State::InFlight && self.attempt == attempt
     }
 
-    /// What a decision makes of this row, but for its new fence; `None` if it is not allowed. The new
-    /// attempt is nobody's, so the old one can write no more.
-    pub(super) fn resolved(&self, resolve: &Resolve, now: Millis) -> Option<Self> {
-        if self.fence != resolve.seen {
+    /// What a decision makes of this row, whose epoch has these steps, but for its new fence; `None` if it is not allowed. The
+    /// new attempt is nobody's, so the old one can write no more.
+    pub(super) fn resolved(&self, resolve: &Resolve, steps: &[Step], now: Millis) -> Option<Self> {
+        if self.fence != resolve.seen || !resolve.to.fits(steps) {
             return None;
         }
         let quarantined = self.lease_until.plus(resolve.quarantine);
         let quarantine_over = quarantined <= now;
-        let state = state::next(&Facts { quarantine_over, ..self.facts(now) }, resolve.to.event())?;
+        let facts = Facts { quarantine_over, ..self.facts(now) };
+        if resolve.to.does_anew() {
+            state::next(&facts, Event::ResolveReleased)?;
+        }
+        let state = state::next(&facts, resolve.to.event())?;
         let mut row = Self { state, reason: Some(resolve.reason), attempt: Attempt::random(), ..self.clone() };
         if state == State::Done {
             row.grant_windows(now);

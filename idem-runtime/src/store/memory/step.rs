@@ -3,7 +3,7 @@
 use super::Held;
 use crate::{
     key::RecordId,
-    store::{Attempt, EndStep, Fence, StartStep, Started, Step, StepEnded, row::Millis},
+    store::{Attempt, EndStep, Fence, Resolve, StartStep, Started, Step, StepDecision, StepEnded, row::Millis},
 };
 
 /// A step as it is kept; its age counts from `started_at`.
@@ -47,6 +47,24 @@ impl Held {
         };
         kept.step.result.get_or_insert_with(|| end.result.clone());
         StepEnded::Stored
+    }
+
+    /// Writes what is decided about single steps, which are open.
+    pub(in crate::store) fn decide(&mut self, resolve: &Resolve, epoch: Fence) {
+        let Some(steps) = self.steps.get_mut(&resolve.record) else { return };
+        for (name, decision) in resolve.to.decisions() {
+            let is_it = |kept: &Kept| kept.epoch == epoch && kept.step.name == name;
+            match decision {
+                StepDecision::Done(result) => {
+                    steps
+                        .iter_mut()
+                        .filter(|kept| is_it(kept))
+                        .for_each(|kept| kept.step.result = Some(result.clone()));
+                }
+                StepDecision::NotDone => steps.retain(|kept| !is_it(kept)),
+                StepDecision::AskAgain => {}
+            }
+        }
     }
 
     pub(in crate::store) fn steps(&self, record: RecordId, now: Millis) -> Vec<Step> {

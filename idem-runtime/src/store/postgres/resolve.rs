@@ -1,5 +1,7 @@
 //! Settling what its run did not.
 
+use std::borrow::Cow;
+
 use super::{
     argument::{Arg, text},
     record::column,
@@ -7,24 +9,36 @@ use super::{
 };
 use crate::{
     state::{Reason, State},
-    store::{Attempt, Resolution, Resolve, StoreError},
+    store::{Attempt, Resolution, Resolve, StepDecision, StoreError},
 };
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
 /// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
 /// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. A
 /// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch. One that is to be run again may be
-/// so for `$13`, if it ever might.
+/// so for `$13`, if it ever might. `$14`, `$15` and `$16` are the steps that are decided about, as what, and with which results; where
+/// one of them, or all, is to be done anew (`$17`), nothing may act any more. Steps are locked after their record, as everywhere,
+/// so that they are as nobody changes them any more.
 const RESOLVE: &str = "
 with cur as materialized (
-  select k.kid, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
+  select k.kid, k.epoch, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
-     and case when $3::int2 = 4
-              then k.state in (5, 6) and k.reason in ({ended}) and {only_run}
-                or k.state in (1, 5, 6) and k.lease_until + $5::int8 * interval '1 millisecond' <= {now}
-              else ($3::int2 <> 6 or k.rerun_until > 'epoch')
-               and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now}) end
+     and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now})
+     and ($3::int2 <> 6 or k.rerun_until > 'epoch')
+     and (not $17::bool
+          or k.state in (5, 6) and k.reason in ({ended}) and {only_run}
+          or k.lease_until + $5::int8 * interval '1 millisecond' <= {now})
      for update of k
+),
+steps as materialized (
+  select s.step, s.result is not null as ended
+    from cur join {schema}.idem_step s on s.kid = cur.kid and s.epoch = cur.epoch
+   where $3::int2 = 4 or cardinality($14::text[]) > 0
+   order by s.step for no key update of s
+),
+decided as materialized (
+  select u.* from unnest($14::text[], $15::int2[], $16::bytea[]) as u (step, decision, result)
+    join steps on steps.step = u.step and not steps.ended
 ),
 moved as (
   update {schema}.idem_key k set
@@ -40,8 +54,19 @@ moved as (
                        else greatest(k.lease_until + $5::int8 * interval '1 millisecond',
                                      case when {now} - k.created_at >= (k.expires_at - k.created_at) / 2
                                           then {now} + (k.guard_until - k.created_at) else k.guard_until end) end
-    from cur where k.kid = cur.kid
-  returning k.kid, cur.state as from_state
+    from cur
+   where k.kid = cur.kid
+     and case when $3::int2 = 4 then not exists (select from steps where ended)
+              else (select count(*) from decided) = cardinality($14::text[]) end
+  returning k.kid, k.epoch, cur.state as from_state
+),
+done as (
+  update {schema}.idem_step s set result = d.result from moved, decided d
+   where d.decision = {done} and s.kid = moved.kid and s.epoch = moved.epoch and s.step = d.step
+),
+forgotten as (
+  delete from {schema}.idem_step s using moved, decided d
+   where d.decision = {not_done} and s.kid = moved.kid and s.epoch = moved.epoch and s.step = d.step
 ),
 answered as (
   insert into {schema}.idem_response (kid, status, headers, body)
@@ -57,9 +82,16 @@ audited as (
 )
 select exists (select 1 from moved) as resolved";
 
+/// Decisions about steps, as the statement tells them apart.
+const DONE: i16 = 1;
+const NOT_DONE: i16 = 2;
+const ASK_AGAIN: i16 = 3;
+
 /// The template with what `state` says of reasons.
 pub(super) fn whole() -> String {
-    RESOLVE.replace("{ended}", &ended())
+    let codes = [("{done}", DONE), ("{not_done}", NOT_DONE)];
+    let sql = RESOLVE.replace("{ended}", &ended());
+    codes.into_iter().fold(sql, |sql, (name, code)| sql.replace(name, &code.to_string()))
 }
 
 /// The codes of `Reason::body_has_ended`. Codes are small; one that is left out waits for its quarantine.
@@ -69,14 +101,28 @@ fn ended() -> String {
     codes.join(", ")
 }
 
+/// The steps that are decided about, and as what: code and result.
+fn decided(to: &Resolution) -> (Vec<Cow<'_, str>>, Vec<(i16, Option<&[u8]>)>) {
+    to.decisions().map(|(name, decision)| (text(name), coded(decision))).unzip()
+}
+
+fn coded(decision: &StepDecision) -> (i16, Option<&[u8]>) {
+    match decision {
+        StepDecision::Done(result) => (DONE, Some(result)),
+        StepDecision::NotDone => (NOT_DONE, None),
+        StepDecision::AskAgain => (ASK_AGAIN, None),
+    }
+}
+
 impl Verbs {
     pub(super) async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
         let (state, answer) = match &resolve.to {
             Resolution::Complete(response) => (State::Done, Some(response)),
             Resolution::Void => (State::Done, None),
             Resolution::Release => (State::Released, None),
-            Resolution::Resume => (State::Resumable, None),
+            Resolution::Resume | Resolution::ResumeWith(_) => (State::Resumable, None),
         };
+        let (names, decisions) = decided(&resolve.to);
         let args = [
             Arg::Uuid(uuid(resolve.record)),
             Arg::Long(resolve.seen.0),
@@ -91,6 +137,10 @@ impl Verbs {
             Arg::Text(text(&resolve.by.why)),
             Arg::Short(resolve.reason.code()),
             Arg::Long(millis(resolve.rerun)),
+            Arg::Texts(names),
+            Arg::Shorts(decisions.iter().map(|(code, _)| *code).collect()),
+            Arg::ByteStrings(decisions.iter().map(|(_, result)| *result).collect()),
+            Arg::Flag(resolve.to.does_anew()),
         ];
         let rows = self.connections.rows(&self.statements.resolve, &args).await?;
         column(rows.first().ok_or_else(contradiction)?, "resolved")

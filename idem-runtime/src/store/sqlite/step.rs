@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     key::RecordId,
-    store::{Attempt, EndStep, Fence, StartStep, Started, Step, StepEnded, StepKind, StoreError, row::Millis},
+    store::{
+        Attempt, EndStep, Fence, StartStep, Started, Step, StepDecision, StepDecisions, StepEnded, StepKind,
+        StoreError, row::Millis,
+    },
 };
 
 const STEP: &str = "
@@ -31,6 +34,9 @@ const MUST_FINISH: &str = "update idem_step set must_finish = kid where kid = ?1
 const COMMIT: &str = "
     update idem_step set result = ?4, must_finish = null
      where kid = ?1 and epoch = ?2 and step = ?3 and must_finish = ?1";
+
+/// Of a step that was never called, as an operator or a hook says.
+const FORGET: &str = "delete from idem_step where kid = ?1 and epoch = ?2 and step = ?3 and result is null";
 
 /// The steps of the record's epoch, in the order of their first starts.
 const STEPS: &str = concat!(
@@ -87,6 +93,33 @@ pub(super) async fn begin(
 /// Ends what `begin` has begun in this transaction.
 pub(super) async fn commit(transaction: &mut SqliteConnection, end: &EndStep) -> Result<StepEnded, StoreError> {
     write(transaction, COMMIT, end).await
+}
+
+/// Writes what is decided about single steps, which are open.
+pub(super) async fn decide(
+    transaction: &mut SqliteConnection,
+    record: RecordId,
+    epoch: Fence,
+    decisions: &StepDecisions,
+) -> Result<(), StoreError> {
+    for (name, decision) in decisions.iter() {
+        let written = match decision {
+            StepDecision::Done(result) => sqlx::query(END)
+                .bind(record.as_bytes().as_slice())
+                .bind(epoch.0)
+                .bind(name)
+                .bind(&**result)
+                .execute(&mut *transaction),
+            StepDecision::NotDone => sqlx::query(FORGET)
+                .bind(record.as_bytes().as_slice())
+                .bind(epoch.0)
+                .bind(name)
+                .execute(&mut *transaction),
+            StepDecision::AskAgain => continue,
+        };
+        written.await.map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// The epoch of the record while it is in flight for the attempt.

@@ -6,7 +6,7 @@ use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{
     error::{corrupt, failed},
-    record, sql,
+    record, sql, step,
 };
 use crate::{
     key::RecordId,
@@ -201,7 +201,8 @@ pub(super) async fn resolve(
     now: Millis,
 ) -> Result<bool, StoreError> {
     let Some(record::Stored { row: before, .. }) = row(transaction, resolve.record).await? else { return Ok(false) };
-    let Some(row) = before.resolved(resolve, now) else { return Ok(false) };
+    let steps = step::steps(transaction, resolve.record).await?;
+    let Some(row) = before.resolved(resolve, &steps, now) else { return Ok(false) };
     let row = Row { fence: next_fence(transaction).await?, ..row };
     let kid = resolve.record.as_bytes().as_slice();
     sqlx::query(sql::RESOLVE)
@@ -224,6 +225,7 @@ pub(super) async fn resolve(
             sqlx::query(sql::VOID).bind(kid).execute(&mut *transaction).await.map_err(failed)?;
         }
         Resolution::Release | Resolution::Resume => {}
+        Resolution::ResumeWith(decisions) => step::decide(transaction, resolve.record, row.epoch, decisions).await?,
     }
     sqlx::query(sql::AUDIT)
         .bind(now.0)

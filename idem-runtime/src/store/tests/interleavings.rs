@@ -12,7 +12,9 @@ use super::*;
 use crate::{
     conformance::{
         recorded::{end_of, start_of},
-        steps::{GUARD, LEASE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey},
+        steps::{
+            GUARD, LEASE, QUARANTINE, claim, claim_one, finish, found, own, record, reply, rerunnable, run, survey,
+        },
     },
     state::{Reason, State},
 };
@@ -320,6 +322,9 @@ macro_rules! interleavings {
             scenario_102_end_step_then_recover end_step_then_recover
             scenario_102_finish_then_end_step finish_then_end_step
             scenario_102_end_step_then_renew end_step_then_renew
+            scenario_102_end_step_then_decide end_step_then_decide
+            scenario_102_decide_then_end_step decide_then_end_step
+            scenario_102_end_step_then_release end_step_then_release
         }
     };
 }

@@ -33,7 +33,14 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
         ],
     ),
     (Fault::ChecksThenRenews, &["a_lease_is_renewed_or_taken_over"]),
-    (Fault::ChecksThenResolves, &["an_operator_or_the_owner_settles_a_doubt", "one_of_two_operators_decides"]),
+    (
+        Fault::ChecksThenResolves,
+        &[
+            "an_operator_or_the_owner_settles_a_doubt",
+            "one_of_two_operators_decides",
+            "a_late_end_or_a_decision_counts",
+        ],
+    ),
     (
         Fault::WritesTheStateBeforeTheAnswer,
         &["a_retry_meets_the_run_or_its_whole_answer", "a_late_owner_ends_its_run_or_is_taken_over"],
@@ -231,6 +238,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_zombie_of_a_released_run_is_shut_out",
             "a_settled_doubt_guards_its_quarantine",
             "what_is_resumed_is_run_again",
+            "what_was_not_done_begins_anew_after_the_quarantine",
         ],
     ),
     (
@@ -240,7 +248,10 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
     (Fault::KeepsRejectionsBeyondTtl, &["a_rejection_does_not_outlast_its_ttl"]),
     (Fault::CountsWindowsFromTheClaimOnly, &["an_answer_that_comes_late_is_not_run_again_by_the_next_retry"]),
     (Fault::LeavesOldAnswersLying, &["a_voided_key_does_not_answer_from_an_earlier_epoch"]),
-    (Fault::ResolvesByAnyFence, &["resolve_compares_the_fence", "what_is_resumed_is_run_again"]),
+    (
+        Fault::ResolvesByAnyFence,
+        &["resolve_compares_the_fence", "what_is_resumed_is_run_again", "a_stale_decision_changes_no_step"],
+    ),
     (
         Fault::ResolvesWithoutANewAttempt,
         &[
@@ -258,6 +269,7 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_settled_doubt_guards_its_quarantine",
             "a_quarantine_counts_from_the_owners_lease",
             "an_operator_settles_what_may_be_run_again",
+            "what_was_not_done_begins_anew_after_the_quarantine",
         ],
     ),
     (Fault::TakesACutForAnEnd, &["resolve_releases_what_has_ended_by_its_own_report"]),
@@ -272,7 +284,10 @@ pub(super) const FOUND_BY: &[(Fault, &[&str])] = &[
             "a_purged_key_is_claimed_afresh",
         ],
     ),
-    (Fault::GuardsTheWindowsOnly, &["a_settled_doubt_guards_its_quarantine"]),
+    (
+        Fault::GuardsTheWindowsOnly,
+        &["a_settled_doubt_guards_its_quarantine", "what_was_not_done_begins_anew_after_the_quarantine"],
+    ),
     (
         Fault::GuardsTheQuarantineOnly,
         &[

@@ -13,7 +13,7 @@ fn rerun(key: &str) -> Act {
 }
 
 /// A decision that rests on what the record is now.
-async fn decides(stage: &dyn Stage, key: &str, to: Resolution) -> Act {
+pub(super) async fn decides(stage: &dyn Stage, key: &str, to: Resolution) -> Act {
     let by = Audit { who: "ops".into(), why: "asked the provider".into() };
     let seen = find(stage.store(), key).await.fence;
     Act::Resolve(Resolve {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::{
     conformance::recorded::{is, noted, start},
-    store::StepEnded,
+    store::{Resolution, StepDecision, StepDecisions, StepEnded},
 };
 
 pub(in crate::store) const STEP: &str = "pay";
@@ -98,5 +98,43 @@ pub(in crate::store) async fn end_step_then_renew(stage: &dyn Stage) {
         let (meanwhile, after) = meet(stage, Act::EndStep(owner.clone()), Act::Renew(owner), commit).await;
         found!(meanwhile, None | Some(Said::Renewed(Renewed::Busy)));
         found!(after, Said::Renewed(Renewed::Held));
+    }
+}
+
+/// Says what the step came to, in the place of its silent owner.
+async fn settles(stage: &dyn Stage, key: &str) -> Act {
+    let decided = StepDecisions::new().step(STEP, StepDecision::Done("by hand".into()));
+    decides(stage, key, Resolution::ResumeWith(decided)).await
+}
+
+pub(in crate::store) async fn end_step_then_decide(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, _) = amid_a_step(stage, key).await;
+        let settles = settles(stage, key).await;
+        let (_, after) = meet(stage, Act::EndStep(owner), settles, commit).await;
+        found!(after, Said::Resolved(resolved) if resolved != commit);
+        assert_eq!(noted(stage.store(), key).await, [is(STEP, Some(if commit { "p1" } else { "by hand" }))]);
+    }
+}
+
+pub(in crate::store) async fn decide_then_end_step(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, _) = amid_a_step(stage, key).await;
+        let settles = settles(stage, key).await;
+        let (_, after) = meet(stage, settles, Act::EndStep(owner), commit).await;
+        found!(after, Said::Ended(ended) if (ended == StepEnded::Lost) == commit);
+        assert_eq!(noted(stage.store(), key).await, [is(STEP, Some(if commit { "by hand" } else { "p1" }))]);
+    }
+}
+
+/// What a step has done by then is not released.
+pub(in crate::store) async fn end_step_then_release(stage: &dyn Stage) {
+    for (commit, key) in ENDS {
+        let (owner, _) = amid_a_step(stage, key).await;
+        stage.pass(QUARANTINE).await;
+        let releases = decides(stage, key, Resolution::Release).await;
+        let (_, after) = meet(stage, Act::EndStep(owner), releases, commit).await;
+        found!(after, Said::Resolved(resolved) if resolved != commit);
+        has_ended(stage, key, commit).await;
     }
 }

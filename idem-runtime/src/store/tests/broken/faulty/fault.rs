@@ -191,6 +191,18 @@ pub(in super::super) enum Fault {
     ForgetsAllStepsWithAPurge,
     /// In two steps, with somebody else's turn in between.
     ChecksThenNotes,
+    ReleasesWhatHasActed,
+    /// And resumes the record.
+    ForgetsDecisions,
+    /// Which it ends as decided, and not where there is none.
+    DecidesAboutAnyStep,
+    /// Whether or not the decision counts.
+    DecidesFirst,
+    DoesAnewAtOnce,
+    /// With its age.
+    KeepsWhatWasNotDone,
+    /// In two steps, with somebody else's turn in between.
+    ChecksThenDecides,
     ShowsOpenSteps,
     KeepsDroppedSteps,
     BeginsAnyStep,

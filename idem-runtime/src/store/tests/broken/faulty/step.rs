@@ -3,7 +3,7 @@
 use tokio::task::yield_now;
 
 use super::{super::super::super::memory::step::Kept, transaction::Pending, *};
-use crate::store::OpenTransaction;
+use crate::store::{OpenTransaction, StepDecisions};
 
 impl Faulty {
     /// Runs a verb for a run that has its record, or is taken for one that has.
@@ -135,6 +135,68 @@ impl Faulty {
             }
             ended
         })
+    }
+
+    /// Settles a record, and decides about its steps.
+    pub(super) async fn resolve_one(&self, resolve: &Resolve) -> bool {
+        let steps = || self.locked(|held, _| held.steps.get(&resolve.record).cloned());
+        let put_back = |steps| self.kept(resolve.record, |kept, _| *kept = steps);
+        let epoch = self.row(resolve.record).map(|row| row.epoch);
+        match (self.fault, &resolve.to) {
+            (Fault::ReleasesWhatHasActed, Resolution::Release) => {
+                let before = self.kept(resolve.record, |kept, _| std::mem::take(kept));
+                let resolved = self.resolve_record(resolve).await;
+                put_back(before);
+                resolved
+            }
+            (Fault::ForgetsDecisions, Resolution::ResumeWith(_)) => {
+                self.resolve_record(&Resolve { to: Resolution::Resume, ..resolve.clone() }).await
+            }
+            (Fault::DecidesAboutAnyStep, Resolution::ResumeWith(decisions)) => {
+                let open = self.steps_of(resolve.record);
+                let open = |name: &str| open.iter().any(|step| step.name == name && step.result.is_none());
+                let some = decisions.iter().filter(|(name, _)| open(name));
+                let some = some.fold(StepDecisions::new(), |some, (name, to)| some.step(name, to.clone()));
+                self.resolve_record(&Resolve { to: Resolution::ResumeWith(some), ..resolve.clone() }).await
+            }
+            (Fault::DecidesFirst, Resolution::ResumeWith(_)) => {
+                let fits = resolve.to.fits(&self.steps_of(resolve.record));
+                let before = steps();
+                let resolved = self.resolve_record(resolve).await;
+                if let (false, true, Some(epoch)) = (resolved, fits, epoch) {
+                    put_back(before.unwrap_or_default());
+                    self.locked(|held, _| held.decide(resolve, epoch));
+                }
+                resolved
+            }
+            (Fault::DoesAnewAtOnce, Resolution::ResumeWith(_)) => {
+                self.resolve_record(&Resolve { quarantine: Duration::ZERO, ..resolve.clone() }).await
+            }
+            (Fault::KeepsWhatWasNotDone, Resolution::ResumeWith(_)) => {
+                let before = steps().unwrap_or_default();
+                let resolved = self.resolve_record(resolve).await;
+                let has = |kept: &[Kept], one: &Kept| {
+                    kept.iter().any(|kept| (kept.epoch, &kept.step.name) == (one.epoch, &one.step.name))
+                };
+                self.kept(resolve.record, |kept, _| {
+                    let gone: Vec<_> = before.into_iter().filter(|one| !has(kept, one)).collect();
+                    kept.extend(gone);
+                });
+                resolved
+            }
+            (Fault::ChecksThenDecides, Resolution::ResumeWith(_)) => {
+                let steps = self.steps_of(resolve.record);
+                let row =
+                    self.locked(|held, now| held.records.get(&resolve.record)?.row.resolved(resolve, &steps, now));
+                yield_now().await;
+                yield_now().await;
+                let (Some(row), Some(epoch)) = (row, epoch) else { return false };
+                self.change(resolve.record, |stored| *stored = Row { fence: Fence(row.fence.0 + 1), ..row });
+                self.locked(|held, _| held.decide(resolve, epoch));
+                true
+            }
+            _ => self.resolve_record(resolve).await,
+        }
     }
 
     pub(super) fn steps_of(&self, record: RecordId) -> Vec<Step> {

@@ -173,7 +173,7 @@ impl Faulty {
         renewed
     }
 
-    pub(super) async fn resolve_one(&self, resolve: &Resolve) -> bool {
+    pub(super) async fn resolve_record(&self, resolve: &Resolve) -> bool {
         let mut resolve = resolve.clone();
         let before = self.row(resolve.record);
         match (self.fault, &before) {
@@ -200,8 +200,10 @@ impl Faulty {
                 resolve.to = Resolution::Release;
             }
             (Fault::ChecksThenResolves, Some(row)) => {
-                let Some(row) = self.locked(|_, now| row.resolved(&resolve, now)) else { return false };
+                let steps = self.steps_of(resolve.record);
+                let Some(row) = self.locked(|_, now| row.resolved(&resolve, &steps, now)) else { return false };
                 yield_now().await;
+                self.locked(|held, _| held.decide(&resolve, row.epoch));
                 self.change(resolve.record, |stored| *stored = Row { fence: Fence(row.fence.0 + 1), ..row });
                 self.exchange(resolve.record, resolve.to.response().cloned());
                 return true;
