@@ -1,6 +1,7 @@
 //! Scenario 84, clause 25: what was interrupted goes on, though nobody calls again.
 
 mod killed;
+mod killed_steps;
 mod refused;
 
 use std::{sync::Arc, time::Duration};
