@@ -184,6 +184,9 @@ impl Execution {
             links.lock().unwrap_or_else(PoisonError::into_inner).push(link);
             return Ok(());
         }
+        if let Some(journal) = self.journal() {
+            journal.linked(); // first: should it be lost, what it tells of has happened all the same
+        }
         // The body is under way, so a caller who is shown this error must not take a new key for safe.
         let failed = |error| Error::from_store(error).with(|about| about.body_ran = true);
         runtime.ask(runtime.store().link(&[link])).await.map_err(failed)

@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 use crate::{
     Runtime,
     call::Call,
-    error::ErrorKind,
+    error::{Error, ErrorKind},
     execution::Execution,
     key::RecordId,
     observe::{Ending, Running},
@@ -78,6 +78,8 @@ struct Progress {
     stage: Stage,
     /// An earlier run of the same operation came before.
     continues: bool,
+    /// And was another program's, which this one must not go on with.
+    changed: bool,
     /// While the body runs.
     running: Option<Running>,
     /// When the last claim or renewal that counted was sent, by the monotonic clock: the store's lease ends later
@@ -111,15 +113,30 @@ pub(crate) enum Settled {
 }
 
 impl Lease {
-    /// Reads what earlier runs have recorded, where there are any: a body must not begin without.
+    /// Reads what earlier runs have recorded, where there are any: a body must not begin without, and one without `Steps` not at
+    /// all, for it would do them again by other keys.
     ///
     /// # Errors
-    /// The store's; dropping the lease then leaves the record as it was.
-    pub(crate) async fn load(&self) -> Result<(), StoreError> {
+    /// The store's; dropping the lease then leaves the record as it was. [`ErrorKind::InDoubt`] where the program has changed;
+    /// dropping the lease then says so of the record.
+    pub(crate) async fn load(&self) -> Result<(), Error> {
         let Guard { runtime, call, held, .. } = &self.guard;
-        let Some(journal) = held.journal.as_ref().filter(|_| self.owned.continues()) else { return Ok(()) };
-        let steps = runtime.ask(runtime.store().steps(call.record)).await;
-        journal.load(steps.inspect_err(|error| warn(call, error, "recorded steps could not be read; nothing runs"))?);
+        if !self.owned.continues() || !runtime.store().keeps_steps() {
+            return Ok(());
+        }
+        let steps = runtime.ask(runtime.store().steps(call.record)).await.map_err(|error| {
+            warn(call, &error, "recorded steps could not be read; nothing runs");
+            call.explain(Error::from_store(error))
+        })?;
+        match &held.journal {
+            Some(journal) => journal.load(steps),
+            None if steps.is_empty() => {}
+            None => {
+                held.progress().changed = true;
+                tracing::error!(target: "idem::steps", op = call.operation.op, record = %call.record, "an operation whose runs have recorded steps has none in this program, so it is not run again; it waits for `Runtime::resolve`");
+                return Err(call.error(ErrorKind::InDoubt));
+            }
+        }
         Ok(())
     }
 
@@ -143,6 +160,11 @@ impl Lease {
         }
         let (cancelled, journal) = (held.cancelled.clone(), held.journal.clone());
         Ok(Execution::protected(runtime, held.record, held.attempt, self.owned, cancelled, journal))
+    }
+
+    /// The body is gone, and nobody can go on after it: a step that must not run again was cut off, for instance.
+    pub(crate) fn leaves_a_doubt(&self) -> bool {
+        self.guard.held.journal.as_ref().is_some_and(|journal| journal.close().doubt.is_some())
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -293,13 +315,26 @@ impl Held {
             cancelled: CancellationToken::new(),
             reruns: call.operation.reruns(),
             journal: call.operation.steps.then(Arc::default),
-            progress: Mutex::new(Progress { stage: Stage::Claiming, continues: false, running: None, renewed: began }),
+            progress: Mutex::new(Progress {
+                stage: Stage::Claiming,
+                continues: false,
+                changed: false,
+                running: None,
+                renewed: began,
+            }),
         }
     }
 
     /// What the record is told of its end.
     fn finish(&self, outcome: Outcome, body: Body) -> Finish {
-        let (reruns, continues) = (self.reruns, self.progress().continues);
+        let (reruns, continues, changed) = {
+            let progress = self.progress();
+            (self.reruns, progress.continues, progress.changed)
+        };
+        if changed {
+            let outcome = Outcome::InDoubt(Reason::CodeChanged);
+            return Finish { record: self.record, attempt: self.attempt, outcome };
+        }
         let steps = self.journal.as_ref().map(|journal| match body {
             Body::StillRuns => journal.so_far(),
             Body::Ended | Body::SaysNothingHappened => journal.close(),

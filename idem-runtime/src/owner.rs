@@ -51,7 +51,7 @@ impl Owner {
     pub(crate) async fn start(&self) -> Result<Execution, Error> {
         let started = match self {
             Self::Leased(lease) => {
-                lease.load().await.map_err(|error| self.call().explain(Error::from_store(error)))?;
+                lease.load().await?;
                 lease.start()
             }
             Self::Transacted(transaction) => transaction.start(),
@@ -127,7 +127,9 @@ impl Owner {
         let (outcome, error) = match self {
             Self::Leased(lease) => {
                 lease.cancelled().cancel();
-                (Outcome::InDoubt(reason), lease.call().failed(kind))
+                let call = lease.call();
+                let error = if lease.leaves_a_doubt() { call.error(kind) } else { call.failed(kind) };
+                (Outcome::InDoubt(reason), error)
             }
             Self::Transacted(transaction) => {
                 transaction.cancelled().cancel();

@@ -1,5 +1,6 @@
 //! Operations of several steps, of which a retry runs those that are missing: [`Steps`].
 
+mod given;
 mod journal;
 mod run;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -10,6 +11,7 @@ use std::{fmt, panic::Location};
 
 use serde::Serialize;
 
+pub use self::given::Given;
 pub(crate) use self::{journal::Journal, undecided::undecided};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::transaction::Tx;
@@ -62,7 +64,7 @@ use crate::{
 ///
 /// **How a run ends.** 2xx, 3xx, `Ok` and [`Final`](crate::Final) complete the operation. After any other end, and a panic, a
 /// time-out, a lost process, the next retry with the same payload continues it, for as long as late retries would be refused
-/// (`refuse_late`, or `ttl`); after that it is in doubt. Where no step has begun, nothing has happened, and the key is free.
+/// (`refuse_late`, or `ttl`); after that it is in doubt. Where no step has begun, and nothing was linked, nothing has happened, and the key is free.
 /// [`NotApplied`](crate::NotApplied) frees it, too, in the first run and as long as no step has a result.
 ///
 /// Without a key (`optional`), nothing is recorded: steps just run, with random keys.
@@ -243,7 +245,8 @@ impl Steps {
 
     /// Says what the next step is given, so that a deploy which gives it something else does not go unnoticed: a digest of
     /// `input`'s canonical JSON is recorded with the step, and a later run that gives another input is in doubt
-    /// ([`Reason::CodeChanged`](crate::state::Reason::CodeChanged)) instead of taking the old result for the new one's.
+    /// ([`Reason::CodeChanged`](crate::state::Reason::CodeChanged)) instead of taking the old result for the new one's. An `input`
+    /// that cannot be written as JSON is that step's error ([`ErrorKind::Step`]), before it is begun.
     ///
     /// ```
     /// # use idem_runtime::{Error, Steps};
@@ -253,10 +256,11 @@ impl Steps {
     /// # drop(price); Ok(()) }
     /// ```
     pub fn given<I: Serialize + ?Sized>(&self, input: &I) -> Given<'_> {
-        Given { steps: self, input: run::digest(input) }
+        Given::new(self, input)
     }
 
-    /// Records what a provider calls this operation: [`Execution::link`].
+    /// Records what a provider calls this operation: [`Execution::link`]. It is evidence of an effect, so from here on the
+    /// operation counts as begun, also where no step has: whatever the run comes to, the next one continues it.
     ///
     /// # Errors
     /// As there.
@@ -268,67 +272,6 @@ impl Steps {
     #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.execution
-    }
-}
-
-/// [`Steps`] whose next step's input is recorded: see [`Steps::given`].
-#[derive(Debug)]
-#[must_use = "names the input of a step that is yet to be run"]
-pub struct Given<'s> {
-    steps: &'s Steps,
-    input: Option<[u8; 32]>,
-}
-
-impl<'s> Given<'s> {
-    /// As [`Steps::run`].
-    ///
-    /// # Errors
-    /// As there.
-    #[track_caller]
-    pub fn run<'a, T, E, F>(self, name: &'a str, call: F) -> impl Future<Output = Result<T, E>> + use<'s, 'a, T, E, F>
-    where
-        F: AsyncFnOnce(StepKey) -> Result<T, E>,
-        T: RecordedValue,
-        E: FromIdem,
-    {
-        let step = StepCall { input: self.input, ..StepCall::new(name, StepKind::Run) };
-        self.steps.run_step(step, call)
-    }
-
-    /// As [`Steps::once`].
-    ///
-    /// # Errors
-    /// As there.
-    #[track_caller]
-    pub fn once<'a, T, E, F>(self, name: &'a str, call: F) -> impl Future<Output = Result<T, E>> + use<'s, 'a, T, E, F>
-    where
-        F: AsyncFnOnce(StepKey) -> Result<T, E>,
-        T: RecordedValue,
-        E: FromIdem,
-    {
-        let step = StepCall { input: self.input, ..StepCall::new(name, StepKind::Once) };
-        self.steps.once_step(step, call)
-    }
-
-    /// As [`Steps::transaction`].
-    ///
-    /// # Errors
-    /// As there.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    #[track_caller]
-    pub fn transaction<'a, Db, T, E, F>(
-        self,
-        name: &'a str,
-        body: F,
-    ) -> impl Future<Output = Result<T, E>> + use<'s, 'a, Db, T, E, F>
-    where
-        Db: sqlx::Database,
-        F: AsyncFnOnce(&mut Tx<Db>) -> Result<T, E>,
-        T: RecordedValue,
-        E: FromIdem,
-    {
-        let step = StepCall { input: self.input, ..StepCall::new(name, StepKind::Transaction) };
-        self.steps.transaction_step(step, body)
     }
 }
 

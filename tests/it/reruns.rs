@@ -1,5 +1,6 @@
 //! `in_doubt = rerun_deduped`: scenario 44, clauses 13, 14, 19 and 26, at a provider that charges once per provider key.
 
+mod changed;
 mod cut_off;
 mod resumed;
 

@@ -2,6 +2,7 @@
 
 mod broken;
 mod changed;
+mod costs;
 mod once;
 mod resumed;
 mod rows;

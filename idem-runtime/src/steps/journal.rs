@@ -109,6 +109,12 @@ impl Journal {
         !pages.closed
     }
 
+    /// A provider's id is recorded, so something has been begun at the provider, in a step or outside of one.
+    pub(crate) fn linked(&self) {
+        let mut pages = self.pages();
+        pages.begun |= !pages.closed;
+    }
+
     /// The step is about to take effect; should it not end, it must not be run again.
     pub(super) fn only_once(&self, name: &str) {
         self.pages().uncertain.insert(name.to_owned());

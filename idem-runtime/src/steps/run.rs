@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Journal, MAX_NAME, StepCall, StepKey, Steps, journal::Before};
 use crate::{
     Runtime,
     error::{Error, Fate},
-    fingerprint::canonical_digest,
     function::{FromIdem, RecordedValue},
     key::RecordId,
     state::Reason,
@@ -19,11 +17,6 @@ use crate::{
 
 /// How long to wait before the store is asked again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-
-/// The digest of an input; `None` for one that cannot be written as JSON, which is then not compared.
-pub(super) fn digest<I: Serialize + ?Sized>(input: &I) -> Option<[u8; 32]> {
-    serde_json::to_vec(input).ok().map(|json| canonical_digest(&json))
-}
 
 /// The recorded run that a step belongs to.
 pub(super) struct Recorded<'s> {
@@ -41,6 +34,18 @@ pub(super) enum Way<T> {
     RunAgain(Duration),
 }
 
+/// What a step comes to before it is called.
+enum Begun<'s, T> {
+    Unrecorded,
+    /// It has its result.
+    Done(T),
+    /// It is noted; `is_new`: by this run.
+    Now {
+        recorded: Recorded<'s>,
+        is_new: bool,
+    },
+}
+
 impl Steps {
     /// `None`: unprotected, nothing is recorded.
     pub(super) fn recorded(&self) -> Option<Recorded<'_>> {
@@ -56,6 +61,25 @@ impl Steps {
         StepKey::new(record, self.execution.epoch().0, step.name)
     }
 
+    /// How all steps but transactions begin: as far as possible by what is known, else noted in the store. `again` says
+    /// whether one that an earlier run has begun, so long ago, may go on.
+    async fn begin<T: RecordedValue>(
+        &self,
+        step: &StepCall<'_>,
+        again: fn(&Recorded<'_>, &StepCall<'_>, Duration) -> Result<(), Error>,
+    ) -> Result<Begun<'_, T>, Error> {
+        let Some(recorded) = self.recorded() else { return Ok(Begun::Unrecorded) };
+        let is_new = match recorded.way(step)? {
+            Way::Skip(value) => return Ok(Begun::Done(value)),
+            Way::Run => true,
+            Way::RunAgain(age) => again(&recorded, step, age).map(|()| false)?,
+        };
+        Ok(match recorded.start(step).await? {
+            Some(value) => Begun::Done(value),
+            None => Begun::Now { recorded, is_new },
+        })
+    }
+
     pub(super) async fn run_step<T, E, F>(&self, step: StepCall<'_>, call: F) -> Result<T, E>
     where
         F: AsyncFnOnce(StepKey) -> Result<T, E>,
@@ -63,17 +87,14 @@ impl Steps {
         E: FromIdem,
     {
         let key = self.key(&step);
-        let Some(recorded) = self.recorded() else { return call(key).await };
-        match recorded.way(&step).map_err(E::from_idem)? {
-            Way::Skip(value) => return Ok(value),
-            Way::RunAgain(age) => recorded.in_time(&step, age).map_err(E::from_idem)?,
-            Way::Run => {}
+        match self.begin(&step, |recorded, step, age| recorded.in_time(step, age)).await.map_err(E::from_idem)? {
+            Begun::Unrecorded => call(key).await,
+            Begun::Done(value) => Ok(value),
+            Begun::Now { recorded, .. } => {
+                let value = call(key).await?;
+                recorded.end(&step, &value).await.map_err(E::from_idem)
+            }
         }
-        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
-            return Ok(value);
-        }
-        let value = call(key).await?;
-        recorded.end(&step, &value).await.map_err(E::from_idem)
     }
 
     pub(super) async fn once_step<T, E, F>(&self, step: StepCall<'_>, call: F) -> Result<T, E>
@@ -83,21 +104,15 @@ impl Steps {
         E: FromIdem,
     {
         let key = self.key(&step);
-        let Some(recorded) = self.recorded() else { return call(key).await };
-        match recorded.way(&step).map_err(E::from_idem)? {
-            Way::Skip(value) => return Ok(value),
-            Way::RunAgain(_) => {
-                let why = "an earlier run has begun it and not said what it came to, and it must not be run again";
-                return Err(E::from_idem(recorded.doubt(&step, Reason::StepUnknown, why)));
+        match self.begin(&step, |recorded, step, _| Err(recorded.not_again(step))).await.map_err(E::from_idem)? {
+            Begun::Unrecorded => call(key).await,
+            Begun::Done(value) => Ok(value),
+            Begun::Now { recorded, .. } => {
+                recorded.journal.only_once(step.name);
+                let value = call(key).await?;
+                recorded.end(&step, &value).await.map_err(E::from_idem)
             }
-            Way::Run => {}
         }
-        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
-            return Ok(value);
-        }
-        recorded.journal.only_once(step.name);
-        let value = call(key).await?;
-        recorded.end(&step, &value).await.map_err(E::from_idem)
     }
 
     pub(super) async fn once_or_find_step<T, E, F, G>(&self, step: StepCall<'_>, call: F, find: G) -> Result<T, E>
@@ -108,23 +123,15 @@ impl Steps {
         E: FromIdem,
     {
         let key = self.key(&step);
-        let Some(recorded) = self.recorded() else { return call(key).await };
-        let begun = match recorded.way(&step).map_err(E::from_idem)? {
-            Way::Skip(value) => return Ok(value),
-            Way::RunAgain(_) => true,
-            Way::Run => false,
+        let (recorded, is_new) = match self.begin(&step, |_, _, _| Ok(())).await.map_err(E::from_idem)? {
+            Begun::Unrecorded => return call(key).await,
+            Begun::Done(value) => return Ok(value),
+            Begun::Now { recorded, is_new } => (recorded, is_new),
         };
-        if let Some(value) = recorded.start(&step).await.map_err(E::from_idem)? {
-            return Ok(value);
-        }
-        let value = if begun {
-            let Some(found) = find(key).await? else {
-                let why = "an earlier run has begun it, and its provider does not know it (yet)";
-                return Err(E::from_idem(recorded.doubt(&step, Reason::StepUnknown, why)));
-            };
-            found
-        } else {
-            call(key).await?
+        let value = if is_new { Some(call(key).await?) } else { find(key).await? };
+        let Some(value) = value else {
+            let why = "an earlier run has begun it, and its provider does not know it (yet)";
+            return Err(E::from_idem(recorded.doubt(&step, Reason::StepUnknown, why)));
         };
         recorded.end(&step, &value).await.map_err(E::from_idem)
     }
@@ -158,6 +165,12 @@ impl Recorded<'_> {
         let why =
             "an earlier run has begun it longer ago than `provider_window`, so its provider may have forgotten its key";
         Err(self.doubt(step, Reason::StepUnknown, why))
+    }
+
+    /// Nobody can ask its provider.
+    fn not_again(&self, step: &StepCall<'_>) -> Error {
+        let why = "an earlier run has begun it and not said what it came to, and it must not be run again";
+        self.doubt(step, Reason::StepUnknown, why)
     }
 
     /// The record is in doubt from the end of this run on.

@@ -3,7 +3,7 @@
 use idem_runtime::state::{Reason, State as Stands};
 
 use super::workshop::{Do, name, open};
-use crate::support::{eventually, refusal};
+use crate::support::{eventually, problem, refusal};
 
 #[tokio::test]
 async fn clause_26_a_step_that_must_not_run_again_leaves_a_doubt() {
@@ -66,4 +66,20 @@ async fn clause_26_a_body_may_succeed_without_it() {
     let runs = [vec![Do::Whatever(vec![Do::OnceLost(name("fax"))])]];
     assert_eq!(shop.work("/work", "k", &runs).await.status, 201);
     assert_eq!(shop.worked("k").await.state, Stands::Done);
+}
+
+/// Its caller must not be told to come back for it: no retry runs it again.
+#[tokio::test]
+async fn clause_20_who_is_cut_off_in_the_middle_of_it_is_told_of_the_doubt() {
+    for (step, state, retry) in
+        [(Do::OnceGate(name("fax")), "in_doubt", "operator"), (Do::RunGate(name("fax")), "resumable", "same-key")]
+    {
+        let shop = open().await;
+        let _held = shop.probe.hold().await;
+        let cut_off = shop.post("/short", "k").json(&shop.plan(&[vec![step]])).send().await.unwrap();
+        let told = problem(cut_off).await;
+        assert_eq!((told.status, &*told.slug), (504, "idempotency-body-timeout"));
+        let says = |member: &str| told.body[member].as_str().unwrap_or_default().to_owned();
+        assert_eq!((&*says("state"), &*says("retry")), (state, retry), "{}", told.body);
+    }
 }

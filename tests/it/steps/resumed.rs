@@ -253,3 +253,43 @@ async fn clause_33_a_release_is_refused_where_a_step_has_a_result() {
     assert_eq!(refused.unwrap_err().kind(), idem_runtime::ErrorKind::Conflict);
     assert_eq!(shop.worked("k").await.state, Stands::Resumable);
 }
+
+/// A provider's id is evidence of an effect, also before the first step: what it tells of must not be done by a fresh run.
+#[tokio::test]
+async fn clause_25_what_was_linked_has_begun() {
+    let shop = open().await;
+    for (key, end, stands) in [
+        ("500", Do::Answer(500), Stands::Resumable),
+        ("422", Do::Answer(422), Stands::Resumable),
+        ("panic", Do::Panic, Stands::Resumable),
+        ("not-applied", Do::NotApplied(422), Stands::Released),
+    ] {
+        let runs = [vec![Do::Link(name("ch_1")), end], vec![Do::Run(name("a"))]];
+        assert!(shop.work("/work", key, &runs).await.status >= 400);
+        assert_eq!(shop.worked(key).await.state, stands, "{key}");
+        assert_eq!(shop.work("/work", key, &runs).await.status, 201);
+    }
+}
+
+/// What cannot be compared is no input, and its step does not begin.
+#[tokio::test]
+async fn clause_25_an_input_that_is_no_json_is_its_steps_error() {
+    let shop = open().await;
+    let told = shop.post("/work", "k").json(&shop.plan(&[vec![Do::GivenNoJson(name("a"))]])).send().await.unwrap();
+    assert_eq!(told.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!((shop.probe.effects(), shop.worked("k").await.state), (0, Stands::Released));
+}
+
+#[tokio::test]
+async fn clause_26_what_is_given_to_a_step_that_can_be_asked_for_is_compared_too() {
+    let shop = open().await;
+    let first = vec![Do::GivenOnceOrFind(name("fax"), 1), Do::Answer(500)];
+    let runs = |input| [first.clone(), vec![Do::GivenOnceOrFind(name("fax"), input)]];
+    assert_eq!(shop.work("/work", "same", &runs(1)).await.status, 500);
+    assert_eq!(shop.work("/work", "same", &runs(1)).await.status, 201);
+    assert_eq!(shop.work("/work", "other", &runs(2)).await.status, 500);
+    let told = shop.post("/work", "other").json(&shop.plan(&runs(2))).send().await.unwrap();
+    assert_eq!(refusal(told).await, (409, "idempotency-outcome-unknown".to_owned()));
+    assert_eq!(shop.worked("other").await.reason, Some(Reason::CodeChanged));
+    assert_eq!(shop.effects_by_step(), ["fax", "fax"], "one for each key");
+}

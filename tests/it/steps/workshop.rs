@@ -37,9 +37,17 @@ pub(crate) enum Do {
     Once(String),
     /// As `Once`, and the provider's answer is lost.
     OnceLost(String),
+    /// As `Once`, and its caller waits at the gate for the provider's answer.
+    OnceGate(String),
     /// As `Once`, with a way to find out.
     OnceOrFind(String),
     OnceOrFindLost(String),
+    /// As `OnceOrFind`, given this.
+    GivenOnceOrFind(String, u64),
+    /// As `Run`, given what cannot be written as JSON.
+    GivenNoJson(String),
+    /// Records what the provider calls it.
+    Link(String),
     /// Inserts a row of this name.
     Row(String),
     /// As `Row`, and fails.
@@ -134,6 +142,26 @@ async fn perform<Db: Books>(steps: &Steps, probe: &Probe, table: &str, what: &Do
                 Err(Trouble::Lost)
             };
             steps.once(name, lost).await
+        }
+        Do::OnceGate(name) => {
+            let waits = async |_| {
+                let answer = sent(probe, name);
+                probe.pass().await;
+                ok(answer)
+            };
+            steps.once(name, waits).await
+        }
+        Do::GivenOnceOrFind(name, input) => {
+            let find = async |_| Ok::<_, Trouble>(Some(format!("{name} found")));
+            steps.given(input).once_or_find(name, async |_| ok(sent(probe, name)), find).await
+        }
+        Do::GivenNoJson(name) => {
+            let no_json = std::collections::HashMap::from([((1, 2), 3)]);
+            steps.given(&no_json).run(name, async |key| ok(deduped(probe, name, key))).await
+        }
+        Do::Link(id) => {
+            steps.link("gateway", id).await?;
+            ok(String::new())
         }
         Do::OnceOrFind(name) | Do::OnceOrFindLost(name) => {
             let call = async |_| {
