@@ -1,5 +1,7 @@
 //! The bodies: one per mode, and what they have in common.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::{
     Json,
     extract::State,
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Database, PgConnection, Postgres, Sqlite, SqliteConnection};
 
 use super::{
-    Chance,
+    App, Chance,
     plan::{End, Plan},
     provider::Provider,
 };
@@ -25,7 +27,7 @@ const CHARGE: &str = "charge";
 /// The payload. It holds the key, so that a body can name it to the provider.
 #[derive(Deserialize)]
 pub(crate) struct Order {
-    key: String,
+    pub(crate) key: String,
 }
 
 macro_rules! mode {
@@ -94,6 +96,52 @@ pub(crate) async fn resumable<Db: Rows>(
     perform(chance, &provider, "resumable", &order.key, async |answer| effect(answer).await.map_err(drop)).await
 }
 
+/// A job of a queue, which asks a provider that dedupes.
+#[idempotent(function, runtime = app.idem, scope = global, op = "job", key = order.key, in_doubt = rerun_deduped)]
+pub(crate) async fn job(
+    app: &App,
+    order: &Order,
+    ran: &AtomicBool,
+    #[idem] exec: Execution,
+) -> Result<Value, JobError> {
+    ran.store(true, Ordering::Relaxed);
+    match captured(app, order, exec.provider_key()).await {
+        Ok(told) => {
+            exec.link("provider", told["nonce"].as_str().unwrap_or_default()).await?;
+            Ok(told)
+        }
+        Err(Unfinished::Refused | Unfinished::NotApplied) => {
+            exec.not_applied();
+            Err(JobError::Failed)
+        }
+        Err(Unfinished::Failed) => Err(JobError::Failed),
+    }
+}
+
+/// The same job, of which nobody knows whether it is done. So its provider is given a new key each time.
+pub(crate) async fn bare(app: &App, order: &Order) -> Result<Value, JobError> {
+    let by = format!("{:032x}", fastrand::u128(..));
+    captured(app, order, &by).await.map_err(|_| JobError::Failed)
+}
+
+async fn captured(app: &App, order: &Order, by: &str) -> Result<Value, Unfinished> {
+    let effect =
+        async |answer: Value| app.provider.effect("job", &order.key, (CHARGE, by), &answer).await.map_err(drop);
+    drawn(app.chance, &app.provider, "job", &order.key, effect).await
+}
+
+#[derive(Debug)]
+pub(crate) enum JobError {
+    Failed,
+    Idempotency(Error),
+}
+
+impl From<Error> for JobError {
+    fn from(error: Error) -> Self {
+        Self::Idempotency(error)
+    }
+}
+
 /// A step failed, or was refused.
 struct Trouble;
 
@@ -109,7 +157,7 @@ fn row(mode: &str, key: &str, step: &str, answer: &Value) -> String {
     format!("insert into crash_rows (mode, nr, step, nonce) values ('{mode}', '{key}', '{step}', '{nonce}')")
 }
 
-/// The run as it was drawn. Two runs never give one answer: each has its own nonce.
+/// The run as it was drawn.
 async fn perform(
     chance: Chance,
     provider: &Provider,
@@ -117,26 +165,50 @@ async fn perform(
     key: &str,
     effect: impl AsyncFnOnce(Value) -> Result<Value, ()>,
 ) -> Response {
-    let Ok(run) = provider.begins(mode, key).await else { return failed() };
+    match drawn(chance, provider, mode, key, effect).await {
+        Ok(told) if told["status"] == 402 => Final(answer(&told)).into_response(), // what was done says so, maybe by an earlier run
+        Ok(told) => answer(&told),
+        Err(Unfinished::Refused) => (StatusCode::UNPROCESSABLE_ENTITY, "refused").into_response(),
+        Err(Unfinished::NotApplied) => NotApplied((StatusCode::SERVICE_UNAVAILABLE, "not applied")).into_response(),
+        Err(Unfinished::Failed) => failed(),
+    }
+}
+
+/// A run that has no success to tell of.
+enum Unfinished {
+    Refused,
+    NotApplied,
+    Failed,
+}
+
+/// What was done. Two runs never say the same: each has its own nonce.
+async fn drawn(
+    chance: Chance,
+    provider: &Provider,
+    mode: &str,
+    key: &str,
+    effect: impl AsyncFnOnce(Value) -> Result<Value, ()>,
+) -> Result<Value, Unfinished> {
+    let run = provider.begins(mode, key).await.map_err(|_| Unfinished::Failed)?;
     let plan = Plan::draw(chance.mix, chance.seed, &format!("{mode}/{key}"), run);
     tokio::time::sleep(plan.before).await;
     match plan.end {
-        End::Refused => return (StatusCode::UNPROCESSABLE_ENTITY, "refused").into_response(),
-        End::NotApplied => return NotApplied((StatusCode::SERVICE_UNAVAILABLE, "not applied")).into_response(),
-        End::Fails { after: false } => return failed(),
+        End::Refused => return Err(Unfinished::Refused),
+        End::NotApplied => return Err(Unfinished::NotApplied),
+        End::Fails { after: false } => return Err(Unfinished::Failed),
         End::Panics { after: false } => panic!("it was drawn"),
         End::Created | End::Declined | End::Fails { after: true } | End::Panics { after: true } => {}
     }
     let declined = plan.end == End::Declined;
     let status = if declined { 402 } else { 201 };
     let nonce = format!("{:016x}", fastrand::u64(..));
-    let Ok(told) = effect(json!({ "nonce": nonce, "run": run, "status": status })).await else { return failed() };
+    let answer = json!({ "nonce": nonce, "run": run, "status": status });
+    let told = effect(answer).await.map_err(|()| Unfinished::Failed)?;
     tokio::time::sleep(plan.after).await;
     match plan.end {
-        End::Fails { .. } => failed(),
+        End::Fails { .. } => Err(Unfinished::Failed),
         End::Panics { .. } => panic!("it was drawn"),
-        _ if told["status"] == 402 => Final(answer(&told)).into_response(), // what was done says so, maybe by an earlier run
-        _ => answer(&told),
+        _ => Ok(told),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The program that the killing harness (`tests/it/crash`) starts, kills and freezes: one route per way in which a body can
-//! run. What a run does is drawn by `plan.rs`, which the harness shares.
+//! run, and jobs of a queue beside them. What a run does is drawn by `plan.rs`, which the harness shares.
 //!
 //! Read from the environment: `DATABASE_URL`, `DATABASE_POOLER` (set where a pooler gives each transaction another connection),
-//! `PROVIDER` (the base URL of the harness' provider), `SEED`, `MIX`, `BROKEN`, an engine that must be found out, and `DIES_AT`,
-//! the number of the moment at which it kills itself (before or after a statement). It listens on a free port of the loopback, and says so in one line.
+//! `PROVIDER` (the base URL of the harness' provider), `QUEUE` (that of its queue, if this one does jobs), `SEED`, `MIX`, `BROKEN`,
+//! an engine or a worker that must be found out, and `DIES_AT`, the number of the moment at which it kills itself (before or
+//! after a statement). It listens on a free port of the loopback, and says so in one line.
 #![allow(clippy::unwrap_used, reason = "a program of a test ends where something is not as it must be")]
 
 mod bodies;
@@ -15,6 +16,7 @@ mod forwarding;
 #[allow(dead_code, reason = "the harness needs more of it")]
 mod plan;
 mod provider;
+mod worker;
 
 use std::{env, io::Read, sync::Arc, time::Duration};
 
@@ -29,6 +31,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
+use tokio_util::task::TaskTracker;
 
 use self::{
     bodies::{deduped, held, recovered, resumable, transactional},
@@ -37,6 +40,7 @@ use self::{
     forwarding::Forwarding,
     plan::{LEASE, Mix},
     provider::Provider,
+    worker::Queue,
 };
 
 #[derive(Clone, FromRef)]
@@ -71,9 +75,11 @@ async fn main() {
     };
     let provider = Provider::new(env::var("PROVIDER").unwrap());
     let (store, transactional, resumable) = over(&url).await;
-    let store = match env::var("BROKEN") {
-        Ok(broken) => Arc::new(Forwarding::new(store, Broken::new(&broken, &url).await)),
-        Err(_) => store,
+    let broken = env::var("BROKEN").ok();
+    let worker = broken.as_deref().and_then(worker::Fault::named);
+    let store = match broken {
+        Some(broken) if worker.is_none() => Arc::new(Forwarding::new(store, Broken::new(&broken, &url).await)),
+        _ => store,
     };
     let store = match env::var("DIES_AT") {
         Ok(moment) => Arc::new(Forwarding::new(store, Dying::new(moment.parse().unwrap()))),
@@ -90,6 +96,7 @@ async fn main() {
         .build()
         .await
         .unwrap();
+    let app = App { idem: idem.clone(), chance, provider };
     // One line here, and one in the harness' table of modes, per mode.
     let router = Router::new()
         .route("/held", post(held))
@@ -97,7 +104,11 @@ async fn main() {
         .route("/deduped", post(deduped))
         .route("/transactional", transactional)
         .route("/resumable", resumable)
-        .with_state(App { idem: idem.clone(), chance, provider });
+        .with_state(app.clone());
+    let jobs = TaskTracker::new();
+    if let Ok(queue) = env::var("QUEUE") {
+        worker::begin(&app, &Queue::new(queue), worker, &jobs);
+    }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listens on {}", listener.local_addr().unwrap());
     let mut terminate = signal(SignalKind::terminate()).unwrap();
@@ -108,6 +119,8 @@ async fn main() {
     };
     axum::serve(listener, router).with_graceful_shutdown(stopped).await.unwrap();
     let _ = idem.shutdown(Duration::from_secs(2)).await; // what is left is in doubt, which is what is looked at
+    jobs.close();
+    let _ = tokio::time::timeout(Duration::from_secs(1), jobs.wait()).await; // so that the queue hears of what is done
 }
 
 /// The one place that knows which database it is.

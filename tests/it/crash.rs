@@ -10,6 +10,7 @@ mod log;
 mod plan;
 mod points;
 mod provider;
+mod queue;
 mod report;
 mod run;
 
@@ -136,4 +137,33 @@ async fn clause_16_an_engine_that_doubts_a_success_is_found_out() {
         to_the_end: Duration::from_secs(10),
     };
     is_found_out(course, &[Rule::DoubtHasReason]).await;
+}
+
+/// Jobs come again that are in the queue twice, or of which it did not hear in time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn clause_44_a_worker_whose_function_is_bare_is_found_out() {
+    is_found_out(|| of_jobs("bare"), &[Rule::OneEffect]).await;
+}
+
+/// The one that was doing the job is killed, and nobody is left to do it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "minutes; see tests/soak"]
+async fn clause_44_a_worker_that_acknowledges_what_another_one_does_is_found_out() {
+    is_found_out(|| of_jobs("acks-in-progress"), &[Rule::TruthfulAnswer]).await;
+}
+
+fn of_jobs(broken: &'static str) -> Course {
+    Course {
+        mix: Mix::Long,
+        broken: Some(broken),
+        modes: &[Mode::Job],
+        clients: 16,
+        menu: Menu { servers: SERVERS, of_a_server: &[(Fault::Kill, 1)], of_the_database: &[], quiet: 500..1_000 },
+        time: Duration::from_secs(8),
+        keys_per_mode: 50,
+        calm: 0,
+        patience: Duration::from_secs(5),
+        to_the_end: Duration::from_secs(10),
+    }
 }

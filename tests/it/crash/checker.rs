@@ -12,7 +12,7 @@ use std::{
 use idem_runtime::state::State;
 
 use super::{
-    log::{Answer, CHARGE, Damage, Effect, Key, Log, Told},
+    log::{Answer, CHARGE, Damage, Effect, Key, Log, Mode, Told},
     plan::LEASE,
 };
 
@@ -21,7 +21,7 @@ use super::{
 pub(crate) enum Rule {
     /// A key has one effect at most.
     OneEffect,
-    /// Whoever was told of a success, or that something is final, was told of an effect.
+    /// Whoever was told of a success, or that something is final, was told of an effect; and a job that was acknowledged is done.
     TruthfulAnswer,
     /// All final answers of a key are one, byte for byte.
     OneAnswer,
@@ -128,10 +128,12 @@ impl<'a> History<'a> {
             self.effects.iter().any(|effect| effect.step == step && is(&effect.nonce))
         };
         let known = |answer: &Answer| {
-            answer.nonce().is_some_and(|nonce| happened(CHARGE, &|known| known == nonce))
+            let its_own = || answer.nonce().is_some_and(|nonce| happened(CHARGE, &|known| known == nonce));
+            (answer.is_acknowledgement() || its_own())
                 && self.key.mode.steps().iter().all(|step| happened(step, &|_| true))
         };
-        let (_, lie) = self.finals().find(|(_, answer)| !known(answer))?;
+        let mut finals = self.answers().filter(|(_, answer)| answer.is_final() || answer.is_acknowledgement());
+        let (_, lie) = finals.find(|(_, answer)| !known(answer))?;
         Some(format!("told {} {}, but the effects are {:?}", lie.status, lie.body, self.effects))
     }
 
@@ -161,7 +163,7 @@ impl<'a> History<'a> {
 
     fn no_end(&self) -> Option<String> {
         match self.log.last.get(&self.key) {
-            Some(answer) if answer.is_final() => None,
+            Some(answer) if answer.is_final() || answer.is_acknowledgement() => None,
             Some(answer) if answer.is_doubt() && self.key.mode.may_stay_in_doubt() => None,
             Some(answer) => Some(format!("in the end it is told {} {}", answer.status, answer.said())),
             None => Some("in the end nobody answers".to_owned()),
@@ -197,6 +199,7 @@ impl<'a> History<'a> {
     fn an_unexpected_answer(&self) -> Option<String> {
         let expected = |answer: &Answer| match answer.slug.as_deref() {
             Some(slug) => EXPECTED.contains(&slug),
+            None if self.key.mode == Mode::Job => matches!(answer.status, 200 | 201 | 402 | 500),
             None => matches!(answer.status, 201 | 402 | 422 | 500 | 503),
         };
         let (_, odd) = self.answers().find(|(_, answer)| !expected(answer))?;

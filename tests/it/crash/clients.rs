@@ -16,14 +16,16 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     fleet::{Fleet, SERVERS},
     log::{Answer, Key, Mode, Told},
+    queue::Queue,
 };
 
 /// What the clients have in common.
 #[derive(Clone)]
 pub(crate) struct Clients {
     fleet: Arc<Fleet>,
+    /// Where jobs are put.
+    queue: Queue,
     http: reqwest::Client,
-    start: Instant,
     told: Arc<Mutex<Vec<Told>>>,
     /// Keys taken so far, all modes.
     taken: Arc<AtomicU64>,
@@ -37,14 +39,14 @@ pub(crate) struct Clients {
 const TIME_OUT: Duration = Duration::from_secs(3);
 
 impl Clients {
-    pub(crate) fn new(fleet: Arc<Fleet>, modes: &'static [Mode], patience: Duration) -> Self {
+    pub(crate) fn new(fleet: Arc<Fleet>, queue: Queue, modes: &'static [Mode], patience: Duration) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(TIME_OUT).build().unwrap();
-        Self { fleet, http, start: Instant::now(), told: Arc::default(), taken: Arc::default(), modes, patience }
+        Self { fleet, queue, http, told: Arc::default(), taken: Arc::default(), modes, patience }
     }
 
     /// Since the start.
     pub(crate) fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.queue.now()
     }
 
     /// Keys taken so far, all modes.
@@ -59,7 +61,9 @@ impl Clients {
 
     /// All that was told so far. It is many, so it is handed over.
     pub(crate) fn told(&self) -> Vec<Told> {
-        std::mem::take(&mut *self.told.lock().unwrap())
+        let mut told = std::mem::take(&mut *self.told.lock().unwrap());
+        told.append(&mut self.queue.told());
+        told
     }
 
     fn key(&self, nr: u64) -> Key {
@@ -74,9 +78,20 @@ impl Clients {
             tasks.spawn(async move {
                 while !stop.is_cancelled() {
                     let key = own.key(own.taken.fetch_add(1, Ordering::Relaxed));
-                    own.settle(key, &mut random).await;
+                    match key.mode {
+                        Mode::Job => own.enqueue(key, &mut random).await,
+                        _ => own.settle(key, &mut random).await,
+                    }
                 }
             });
+        }
+    }
+
+    /// Waits for the job, so that those in the queue are not more than can be done.
+    async fn enqueue(&self, key: Key, random: &mut Rng) {
+        self.queue.enqueue(key, if random.u8(0..8) == 0 { 2 } else { 1 });
+        if self.queue.is_over(key, self.patience).await && random.u8(0..4) == 0 {
+            self.queue.once_more(key, TIME_OUT).await; // as queues do now and then
         }
     }
 
@@ -116,8 +131,11 @@ impl Clients {
         }
     }
 
-    /// One request, dropped after `patience`.
+    /// One request, dropped after `patience`; or one delivery more, to whoever takes it.
     pub(crate) async fn ask(&self, key: Key, server: usize, patience: Duration) -> Option<Answer> {
+        if key.mode == Mode::Job {
+            return self.queue.once_more(key, patience).await;
+        }
         let address = self.fleet.address(server)?;
         let sent = self.now();
         let post = self.http.post(format!("http://{address}/{}", key.mode.name()));

@@ -16,7 +16,7 @@ use super::{
     fleet::{Fleet, SERVERS},
     log::Damage,
 };
-use crate::support::{Backend, Cut, Place, Proxy, server::Server};
+use crate::support::{Backend, Cut, Place, Proxy, bouncer::Bouncer, server::Server};
 
 const COMMIT: &[u8] = b"COMMIT";
 
@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     Terminate,
     /// The database crashes, and comes back.
     Restart,
+    /// So does the pooler.
+    PoolerCrash,
     /// A message to the database is lost, and its connection with it; or the reply is.
     Lost,
     ReplyLost,
@@ -53,6 +55,7 @@ impl Fault {
             Self::Stop => "stopped",
             Self::Terminate => "sessions ended",
             Self::Restart => "database crashed",
+            Self::PoolerCrash => "pooler crashed",
             Self::Lost => "message lost",
             Self::ReplyLost => "reply lost",
             Self::CommitLost => "COMMIT lost",
@@ -67,6 +70,7 @@ impl Fault {
             Self::Coma => 8_800..9_200,
             Self::Kill | Self::Restart => 0..300,
             Self::Stop | Self::Terminate => 0..1,
+            Self::PoolerCrash => 300..301, // until the next one listens
             Self::Lost | Self::ReplyLost | Self::CommitLost | Self::CommitReplyLost => 1_000..1_001, // at most
         }
     }
@@ -82,9 +86,10 @@ pub(crate) struct Menu {
     pub(crate) quiet: Range<u64>,
 }
 
-/// A server of Postgres, and the wire to it.
+/// A server of Postgres, what stands before it, and the wire from the programs to that.
 pub(crate) struct Database {
     pub(crate) server: Server,
+    pub(crate) pooler: Option<Bouncer>,
     pub(crate) wire: Proxy,
 }
 
@@ -157,6 +162,10 @@ impl Targets {
             }
             (Fault::Terminate, _) => self.end_sessions(random.u32(1..4)).await,
             (Fault::Restart, _) => self.restart(lasts).await,
+            (Fault::PoolerCrash, _) => {
+                self.database().pooler.as_ref().expect("there is a pooler").crash();
+                sleep(lasts).await;
+            }
             (Fault::Lost, _) => self.cut(Cut::Before, None, lasts).await,
             (Fault::ReplyLost, _) => self.cut(Cut::After, None, lasts).await,
             (Fault::CommitLost, _) => self.cut(Cut::Before, Some(COMMIT), lasts).await,
@@ -223,6 +232,16 @@ fn pick(faults: &[(Fault, u32)], random: &mut Rng) -> Option<Fault> {
     chosen.map(|(fault, _)| *fault)
 }
 
+const BEHIND_A_POOLER: &[(Fault, u32)] = &[
+    (Fault::PoolerCrash, 2),
+    (Fault::Terminate, 6),
+    (Fault::Restart, 1),
+    (Fault::Lost, 4),
+    (Fault::ReplyLost, 4),
+    (Fault::CommitLost, 4),
+    (Fault::CommitReplyLost, 4),
+];
+
 /// All of it, as the long run has it.
 pub(crate) fn everything(backend: Backend) -> Menu {
     Menu {
@@ -232,14 +251,10 @@ pub(crate) fn everything(backend: Backend) -> Menu {
             Backend::Sqlite => &[(Fault::Kill, 8), (Fault::Freeze, 2), (Fault::Stop, 2)],
             _ => &[(Fault::Kill, 6), (Fault::Freeze, 4), (Fault::LongFreeze, 1), (Fault::Stop, 2)],
         },
-        of_the_database: &[
-            (Fault::Terminate, 6),
-            (Fault::Restart, 1),
-            (Fault::Lost, 4),
-            (Fault::ReplyLost, 4),
-            (Fault::CommitLost, 4),
-            (Fault::CommitReplyLost, 4),
-        ],
+        of_the_database: match backend {
+            Backend::PgBouncer => BEHIND_A_POOLER,
+            _ => &BEHIND_A_POOLER[1..], // there is none
+        },
         quiet: 1_000..3_500,
     }
 }

@@ -27,7 +27,10 @@ pub(crate) const SERVERS: usize = 3;
 #[derive(Clone)]
 pub(crate) struct Setting {
     pub(crate) database: String,
+    /// It is a pooler's that gives each transaction another connection.
+    pub(crate) pooled: bool,
     pub(crate) provider: String,
+    pub(crate) queue: String,
     pub(crate) seed: u64,
     pub(crate) mix: Mix,
     pub(crate) broken: Option<&'static str>,
@@ -87,12 +90,13 @@ impl Fleet {
     }
 
     fn spawn(&self, mix: Mix, server: usize) -> Child {
-        let Setting { database, provider, seed, broken, clocks, folder, .. } = &self.setting;
+        let Setting { database, pooled, provider, queue, seed, broken, clocks, folder, .. } = &self.setting;
         let errors = OpenOptions::new().create(true).append(true).open(folder.join(format!("server-{server}.log")));
         let mut command = Command::new(binary());
         command
             .env("DATABASE_URL", database)
             .env("PROVIDER", provider)
+            .env("QUEUE", format!("{queue}/{server}"))
             .env("SEED", seed.to_string())
             .env("MIX", mix.name())
             .current_dir(folder)
@@ -100,6 +104,9 @@ impl Fleet {
             .stdout(Stdio::piped())
             .stderr(errors.unwrap())
             .kill_on_drop(true);
+        if *pooled {
+            command.env("DATABASE_POOLER", "transaction");
+        }
         if let Some(broken) = broken {
             command.env("BROKEN", broken);
         }

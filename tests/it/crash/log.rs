@@ -8,7 +8,7 @@ use std::{
 
 use idem_runtime::state::State;
 
-/// How a body runs. One row here and one route in the server make another mode.
+/// How a body runs. One row here and one route in the server make another mode; jobs come by the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mode {
     Held,
@@ -16,13 +16,14 @@ pub(crate) enum Mode {
     Deduped,
     Transactional,
     Resumable,
+    Job,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Held, Self::Recovered, Self::Deduped, Self::Transactional, Self::Resumable];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Held, Self::Recovered, Self::Deduped, Self::Transactional, Self::Resumable, Self::Job];
 
-    /// Its route and its `op`.
+    /// Its `op`, and its route if it has one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -30,6 +31,7 @@ impl Mode {
             Self::Deduped => "deduped",
             Self::Transactional => "transactional",
             Self::Resumable => "resumable",
+            Self::Job => "job",
         }
     }
 
@@ -40,7 +42,7 @@ impl Mode {
 
     /// The provider dedupes by its key: however often it is asked, it acts once.
     pub(crate) fn is_deduped(self) -> bool {
-        matches!(self, Self::Deduped | Self::Resumable)
+        matches!(self, Self::Deduped | Self::Resumable | Self::Job)
     }
 
     /// The effects of a key that has come to its end well, by their steps.
@@ -80,7 +82,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// One request.
+/// One request, or one delivery of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) key: Key,
@@ -88,7 +90,7 @@ pub(crate) struct Told {
     /// Since the start.
     pub(crate) sent: Duration,
     pub(crate) ended: Duration,
-    /// `None`: the client hung up, or the connection broke.
+    /// `None`: the client hung up, or the connection broke; or the queue heard nothing of it.
     pub(crate) answer: Option<Answer>,
 }
 
@@ -107,6 +109,11 @@ impl Answer {
     /// It has happened: a retry gets the same.
     pub(crate) fn is_final(&self) -> bool {
         self.slug.is_none() && matches!(self.status, 201 | 402)
+    }
+
+    /// A job is over, but its value is not to be had.
+    pub(crate) fn is_acknowledgement(&self) -> bool {
+        self.slug.is_none() && self.status == 200
     }
 
     /// What it says, shortly.

@@ -22,9 +22,10 @@ use super::{
     log::{Answer, Damage, Effect, Key, Left, Log, Mode},
     plan::{End, Mix, Plan},
     provider::Provider,
+    queue::Served,
     report::Report,
 };
-use crate::support::{Backend, Place, Proxy, server::Server};
+use crate::support::{Backend, Place, Proxy, bouncer::Bouncer, server::Server};
 
 /// What is run, and for how long.
 pub(crate) struct Course {
@@ -78,9 +79,12 @@ impl Course {
         let mut random = Rng::with_seed(seed);
         let ground = Ground::new().await;
         let provider = Provider::open(&folder.path().join("provider.log")).await;
+        let served = Served::open().await;
         let setting = Setting {
             database: ground.url.clone(),
+            pooled: ground.place.backend() == Backend::PgBouncer,
             provider: provider.url.clone(),
+            queue: served.url.clone(),
             seed,
             mix: self.mix,
             broken: self.broken,
@@ -88,7 +92,7 @@ impl Course {
             folder: folder.path().to_owned(),
         };
         let fleet = Arc::new(Fleet::start(setting).await);
-        let clients = Clients::new(Arc::clone(&fleet), self.modes, self.patience);
+        let clients = Clients::new(Arc::clone(&fleet), served.queue.clone(), self.modes, self.patience);
         let damage = Arc::new(Mutex::new(Vec::new()));
         let targets = Targets {
             fleet: Arc::clone(&fleet),
@@ -169,9 +173,10 @@ impl Ground {
         let (place, database) = if Backend::of_this_run() == Backend::Sqlite {
             (Place::sqlite(), None)
         } else {
-            let server = tokio::task::spawn_blocking(|| Server::start(&["full_page_writes=off"])).await.unwrap();
-            let wire = Proxy::before(&server.url).await;
-            (Place::on(&server, None).through(&wire), Some(Arc::new(Database { server, wire })))
+            let (server, pooler) = tokio::task::spawn_blocking(started).await.unwrap();
+            let place = Place::on(&server, pooler.as_ref());
+            let wire = Proxy::before(place.url()).await;
+            (place.through(&wire), Some(Arc::new(Database { server, pooler, wire })))
         };
         place.migrate().await;
         place.sql(ROWS).await;
@@ -206,6 +211,13 @@ impl Ground {
     }
 }
 
+/// A server, and the pooler in front of it where this run has one.
+fn started() -> (Server, Option<Bouncer>) {
+    let server = Server::start(&["full_page_writes=off"]);
+    let pooler = (Backend::of_this_run() == Backend::PgBouncer).then(|| Bouncer::start(&server));
+    (server, pooler)
+}
+
 /// What each of these is told when it has its end, or in the end; so many at a time.
 async fn ask_all(clients: &Clients, keys: Vec<Key>, at_a_time: usize, limit: Duration) -> HashMap<Key, Answer> {
     let ask = async |key: Key| Some((key, ask_for(clients, key, limit).await?));
@@ -229,7 +241,9 @@ async fn ask_for(clients: &Clients, key: Key, limit: Duration) -> Option<Answer>
 }
 
 fn has_ended(key: Key, told: Option<&Answer>) -> bool {
-    told.is_some_and(|told| told.is_final() || (told.is_doubt() && key.mode.may_stay_in_doubt()))
+    told.is_some_and(|told| {
+        told.is_final() || told.is_acknowledgement() || (told.is_doubt() && key.mode.may_stay_in_doubt())
+    })
 }
 
 /// The keys of which a run was drawn to end badly.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
@@ -18,6 +19,12 @@ pub(crate) struct Bouncer {
     shell: Child,
     _folder: TempDir,
 }
+
+/// Each line that it reads is a crash, and another one; at the end of them all ends.
+const SCRIPT: &str = r#"PATH=$PATH:/usr/sbin
+    pgbouncer -q "$1" &
+    while read -r _; do kill -KILL $!; wait $!; pgbouncer -q "$1" & done
+    kill -INT $!; wait"#;
 
 impl Bouncer {
     pub(crate) fn start(server: &Server) -> Self {
@@ -40,7 +47,7 @@ impl Bouncer {
         }
         drop(listener); // whose port it was
         let shell = server::as_user(Path::new("sh"))
-            .args(["-c", "PATH=$PATH:/usr/sbin; pgbouncer -q \"$1\" & read -r _; kill -INT $!; wait", "sh"])
+            .args(["-c", SCRIPT, "sh"])
             .arg(&ini)
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
@@ -54,6 +61,11 @@ impl Bouncer {
         }
         let url = server.url.replace(&format!(":{behind}/"), &format!(":{port}/"));
         Self { url, shell, _folder: folder }
+    }
+
+    /// It dies, and all its connections with it; another one is started in its place.
+    pub(crate) fn crash(&self) {
+        self.shell.stdin.as_ref().unwrap().write_all(b"\n").unwrap();
     }
 }
 

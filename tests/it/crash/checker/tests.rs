@@ -1,7 +1,7 @@
 //! Logs as they must never be; each is named after what it must be found for.
 
 use super::*;
-use crate::crash::log::{Effect, Left, Mode};
+use crate::crash::log::{Effect, Left};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -86,6 +86,15 @@ fn a_success_without_an_effect() {
     assert_eq!(broken(&log(Mode::Held, &[created("a")], &[])), [Rule::TruthfulAnswer]);
     let not_recorded = Answer { unrecorded: true, ..created("a") };
     assert_eq!(broken(&log(Mode::Recovered, &[not_recorded], &[])), [Rule::TruthfulAnswer]);
+}
+
+#[test]
+fn a_job_that_is_lost() {
+    let acknowledged = Answer { status: 200, slug: None, ..refused(200, "") };
+    assert_eq!(broken(&log(Mode::Job, std::slice::from_ref(&acknowledged), &[])), [Rule::TruthfulAnswer]);
+    assert_eq!(check(&log(Mode::Job, std::slice::from_ref(&acknowledged), &["a"])), []);
+    assert!(broken(&log(Mode::Deduped, &[acknowledged], &["a"])).contains(&Rule::ExpectedAnswer), "of no request");
+    assert!(broken(&log(Mode::Job, &[in_doubt()], &["a"])).contains(&Rule::Settled), "it is parked");
 }
 
 #[test]
