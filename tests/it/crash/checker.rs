@@ -12,7 +12,7 @@ use std::{
 use idem_runtime::state::State;
 
 use super::{
-    log::{Answer, CHARGE, Damage, Effect, Key, Log, Mode, Told},
+    log::{Answer, CHARGE, Damage, Effect, Key, Log, Mode, Told, UNAVAILABLE},
     plan::LEASE,
 };
 
@@ -176,7 +176,7 @@ impl<'a> History<'a> {
         }
         let in_doubt = self.log.last.get(&self.key).is_some_and(Answer::is_doubt);
         let excused = self.log.failing.contains(&self.key)
-            || self.answers().any(|(_, answer)| answer.slug.as_deref() == Some(UNAVAILABLE)) // a claim may have come late
+            || self.answers().any(|(_, answer)| answer.is_unavailable()) // a claim may have come late
             || self.log.damage.iter().map(|damage| damage.to).max().is_some_and(|calm| self.was_slow_from(calm))
             || self.told.iter().any(|told| self.log.damage.iter().any(|damage| hits(damage, told)));
         (in_doubt && !excused).then(|| "in doubt, but nothing had happened to it".to_owned())
@@ -206,8 +206,6 @@ impl<'a> History<'a> {
         Some(format!("told {} {}", odd.status, odd.said()))
     }
 }
-
-const UNAVAILABLE: &str = "idempotency-store-unavailable";
 
 /// It was done to the server that was asked, while the run may have been under way.
 fn hits(damage: &Damage, told: &Told) -> bool {

@@ -51,6 +51,8 @@ impl Mode {
     }
 }
 
+pub(crate) const UNAVAILABLE: &str = "idempotency-store-unavailable";
+
 /// The step whose effect the answer speaks of: the only one, but of operations with several.
 pub(crate) const CHARGE: &str = "charge";
 /// Of an operation with several.
@@ -119,6 +121,11 @@ impl Answer {
     /// What it says, shortly.
     pub(crate) fn said(&self) -> &str {
         self.slug.as_deref().unwrap_or(&self.body)
+    }
+
+    /// Nobody could look.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.slug.as_deref() == Some(UNAVAILABLE)
     }
 
     pub(crate) fn is_doubt(&self) -> bool {

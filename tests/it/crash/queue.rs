@@ -18,7 +18,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::log::{Answer, Key, Mode, Told};
+use super::{
+    log::{Answer, Key, Told},
+    plan::LEASE,
+};
 
 /// Its server ends when this is dropped.
 pub(crate) struct Served {
@@ -198,7 +201,9 @@ impl Books {
     fn hear(&mut self, now: Duration, delivery: u64, said: Said) {
         let Some(Open { key, server, sent, again }) = self.open.remove(&delivery) else { return };
         let Said { status, replayed, slug, body, after } = said;
-        let answer = Answer { status, replayed, unrecorded: false, slug, body };
+        // A function's caller is not told that its value could not be stored, as happens to an owner whose lease is over.
+        let unrecorded = after.is_none() && !replayed && now - sent >= LEASE;
+        let answer = Answer { status, replayed, unrecorded, slug, body };
         self.told.push(Told { key, server, sent, ended: now, answer: Some(answer.clone()) });
         self.last.insert(key, (self.count(key) + 1, answer.clone()));
         match after {
@@ -231,22 +236,30 @@ async fn tell(State(queue): State<Queue>, Path((_, delivery)): Path<(usize, u64)
     queue.books().hear(queue.now(), delivery, said);
 }
 
-#[test]
-fn what_is_not_acknowledged_comes_again() {
-    let (mut books, key) = (Books::default(), Key { mode: Mode::Job, nr: 1 });
-    let at = Duration::from_secs;
-    books.put(at(1), Due { key, once_more: false });
-    assert!(books.deliver(at(0), 0).is_none(), "not yet");
-    let unheard = books.deliver(at(1), 0).unwrap();
-    assert!(books.deliver(at(2), 0).is_none(), "somebody has it");
-    let second = books.deliver(at(3), 1).unwrap();
-    let said = |status, after| Said { status, replayed: false, slug: None, body: String::new(), after };
-    books.hear(at(4), second.nr, said(500, Some(2_000)));
-    assert!(books.deliver(at(5), 0).is_none(), "put off");
-    let third = books.deliver(at(6), 0).unwrap();
-    books.hear(at(7), unheard.nr, said(201, None));
-    books.hear(at(7), third.nr, said(500, Some(0)));
-    assert!(books.deliver(at(60), 0).is_none(), "one of them has acknowledged it");
-    books.put(at(60), Due { key, once_more: true });
-    assert_eq!(books.deliver(at(60), 0).unwrap().job, "k1");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::log::Mode;
+
+    #[test]
+    fn what_is_not_acknowledged_comes_again() {
+        let (mut books, key) = (Books::default(), Key { mode: Mode::Job, nr: 1 });
+        let at = Duration::from_secs;
+        books.put(at(1), Due { key, once_more: false });
+        assert!(books.deliver(at(0), 0).is_none(), "not yet");
+        let unheard = books.deliver(at(1), 0).unwrap();
+        assert!(books.deliver(at(2), 0).is_none(), "somebody has it");
+        let second = books.deliver(at(3), 1).unwrap();
+        let said = |status, after| Said { status, replayed: false, slug: None, body: String::new(), after };
+        books.hear(at(4), second.nr, said(500, Some(2_000)));
+        assert!(books.deliver(at(5), 0).is_none(), "put off");
+        let third = books.deliver(at(6), 0).unwrap();
+        books.hear(at(7), unheard.nr, said(201, None));
+        books.hear(at(7), third.nr, said(500, Some(0)));
+        assert!(books.deliver(at(60), 0).is_none(), "one of them has acknowledged it");
+        books.put(at(60), Due { key, once_more: true });
+        assert_eq!(books.deliver(at(60), 0).unwrap().job, "k1");
+        let unrecorded: Vec<bool> = books.told.iter().map(|told| told.answer.as_ref().unwrap().unrecorded).collect();
+        assert_eq!(unrecorded, [false, true, false], "whoever took so long may have lost its lease");
+    }
 }
