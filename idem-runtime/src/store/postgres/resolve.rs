@@ -1,7 +1,5 @@
 //! Settling what its run did not.
 
-use std::borrow::Cow;
-
 use super::{
     argument::{Arg, text},
     record::column,
@@ -101,9 +99,14 @@ fn ended() -> String {
     codes.join(", ")
 }
 
-/// The steps that are decided about, and as what: code and result.
-fn decided(to: &Resolution) -> (Vec<Cow<'_, str>>, Vec<(i16, Option<&[u8]>)>) {
-    to.decisions().map(|(name, decision)| (text(name), coded(decision))).unzip()
+/// The steps that are decided about, as what, and with which results: parallel lists.
+fn decided(to: &Resolution) -> [Arg<'_>; 3] {
+    let coded = || to.decisions().map(|(_, decision)| coded(decision));
+    [
+        Arg::Texts(to.decisions().map(|(name, _)| text(name)).collect()),
+        Arg::Shorts(coded().map(|(code, _)| code).collect()),
+        Arg::ByteStrings(coded().map(|(_, result)| result).collect()),
+    ]
 }
 
 fn coded(decision: &StepDecision) -> (i16, Option<&[u8]>) {
@@ -122,7 +125,7 @@ impl Verbs {
             Resolution::Release => (State::Released, None),
             Resolution::Resume | Resolution::ResumeWith(_) => (State::Resumable, None),
         };
-        let (names, decisions) = decided(&resolve.to);
+        let [steps, decisions, results] = decided(&resolve.to);
         let args = [
             Arg::Uuid(uuid(resolve.record)),
             Arg::Long(resolve.seen.0),
@@ -137,9 +140,9 @@ impl Verbs {
             Arg::Text(text(&resolve.by.why)),
             Arg::Short(resolve.reason.code()),
             Arg::Long(millis(resolve.rerun)),
-            Arg::Texts(names),
-            Arg::Shorts(decisions.iter().map(|(code, _)| *code).collect()),
-            Arg::ByteStrings(decisions.iter().map(|(_, result)| *result).collect()),
+            steps,
+            decisions,
+            results,
             Arg::Flag(resolve.to.does_anew()),
         ];
         let rows = self.connections.rows(&self.statements.resolve, &args).await?;
