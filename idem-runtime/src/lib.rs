@@ -46,6 +46,8 @@ mod steps;
 pub mod store;
 mod sweep;
 mod transaction;
+#[doc = include_str!("docs/tuning.md")]
+pub mod tuning {}
 mod wait;
 
 #[doc = include_str!("docs/idempotent.md")]

@@ -56,6 +56,51 @@ mod simple {
     }
 }
 
+/// After `migrations/postgres/optional/partition.sql`, with fewer parts than it makes.
+mod partitioned {
+    use super::*;
+    store_conformance!(fresh);
+    store_conformance!(timed fresh_with_clock);
+    store_conformance!(steps fresh_with_clock);
+
+    async fn fresh() -> ((), PostgresStore) {
+        ((), split(&Place::new()).await)
+    }
+
+    async fn fresh_with_clock() -> ((), PostgresStore, Place) {
+        let place = Place::new();
+        ((), split(&place).await, place)
+    }
+
+    async fn split(place: &Place) -> PostgresStore {
+        let store = place.migrated().await;
+        let script = include_str!("../../../migrations/postgres/optional/partition.sql");
+        let fewer = script.replace("integer := 32;", "integer := 3;");
+        assert_ne!(script, fewer);
+        sqlx::raw_sql(AssertSqlSafe(fewer)).execute(&mut place.raw().await).await.unwrap();
+        store
+    }
+
+    #[tokio::test]
+    async fn a_split_table_is_split_once_and_keeps_what_was_in_it() {
+        use crate::{conformance::steps::claim, store::{Claimed, Found, Store}};
+        let place = Place::new();
+        let store = place.migrated().await;
+        let claims: Vec<_> = (0..20).map(|n| claim(&n.to_string())).collect();
+        assert!(store.claim(&claims).await.unwrap().iter().all(|claimed| matches!(claimed, Claimed::Owner(_))));
+        let store = split(&place).await;
+        let claims: Vec<_> = (0..20).map(|n| claim(&n.to_string())).collect();
+        let found = store.claim(&claims).await.unwrap();
+        assert!(found.iter().all(|claimed| matches!(claimed, Claimed::Found(Found::InFlight { .. }))), "{found:?}");
+        let parts = "select count(distinct tableoid) from idem_key";
+        assert_eq!(place.number(parts).await, 3);
+        let again = include_str!("../../../migrations/postgres/optional/partition.sql");
+        let error = sqlx::raw_sql(AssertSqlSafe(again)).execute(&mut place.raw().await).await.unwrap_err();
+        assert!(error.to_string().contains("split already"), "{error}");
+        assert_eq!(place.number("select count(*) from idem_key").await, 20);
+    }
+}
+
 /// A schema of its own on the server that all tests share.
 struct Place {
     options: PgConnectOptions,
