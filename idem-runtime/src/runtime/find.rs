@@ -51,8 +51,8 @@ impl Runtime {
     /// their ids, so that pages neither repeat nor miss what is there from the first to the last. A page with fewer
     /// records than it may have is the last.
     ///
-    /// What is in flight or in doubt is found without looking at the rest, but what came into that state in the last
-    /// seconds may be missing. Any other list reads the records one after the other until its page is full: one that asks
+    /// What is in flight, in doubt or resumable is found without looking at the rest, but what came into that state in the last
+    /// seconds may be missing; on Postgres more, if no process looks for doubts ([`sweep_every`](crate::Builder::sweep_every)). Any other list reads the records one after the other until its page is full: one that asks
     /// for little among much may take longer than `store_timeout`.
     ///
     /// ```no_run

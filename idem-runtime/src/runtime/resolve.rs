@@ -123,7 +123,7 @@ fn refused(record: &Record, steps: &[Step], resolve: &Resolve) -> &'static str {
         State::InFlight => "its body still runs",
         State::Done | State::Rejected | State::Released => "it is settled already",
         State::InDoubt | State::Resumable if !resolve.to.fits(steps) => {
-            "a step of it has a result, so something has happened: complete or void it"
+            "a step of it has a result, so something has happened: go on with it (`Resume`, `ResumeWith`), complete or void it"
         }
         State::InDoubt | State::Resumable if resolve.to.does_anew() => {
             "nothing of it may be done anew yet: its body, or what it has sent, could still act until the quarantine after the end of its lease is over"

@@ -9,16 +9,20 @@ use std::{
 
 use axum::{Json, http::StatusCode};
 use idem_examples::over;
-use idem_runtime::{Audit, Filter, Page, Record, RecordId, Resolution, Runtime, StoredResponse, state::State};
+use idem_runtime::{
+    Audit, Filter, Page, Record, RecordId, Resolution, Runtime, StepDecision, StepDecisions, StoredResponse,
+    state::State,
+};
 
 const USAGE: &str = "usage: payments | payments doubts | payments resolve ID complete|void|release WHY\n\
-    (complete: the answer that the client was due, as JSON, is read from the standard input)";
+    | payments resolve ID resume WHY [STEP=RESULT|STEP=not-done]..\n\
+    (complete: the answer that the client was due, as JSON, is read from the standard input; RESULT is JSON, too)";
 
 pub(crate) async fn run(url: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let idem = over(url)
         .await?
         .0
-        .namespace("payments") // and with the same quarantine as the service
+        .namespace("payments") // and with the same quarantine and provider window as the service
         .serve_only(|_| false) // it does only what it is told
         .sweep_every(Duration::ZERO)
         .purge_every(Duration::ZERO)
@@ -26,27 +30,37 @@ pub(crate) async fn run(url: &str, arguments: &[&str]) -> Result<(), Box<dyn Err
         .await?;
     match *arguments {
         ["doubts"] => list(&idem).await,
-        ["resolve", id, how, why] => resolve(&idem, id.parse()?, how, why).await,
+        ["resolve", id, how, why, ref steps @ ..] => {
+            resolve(&idem, id.parse()?, decision(how, steps).await?, why).await
+        }
         _ => Err(USAGE.into()),
     }
 }
 
-/// A line for each: the record, its operation, for how long nobody has heard of its owner, and why it is in doubt; by what
-/// the provider knows it, and what the provider calls it as far as that was recorded.
+/// What is in doubt, and what waits for its client to come back: a process that was lost in the middle of a step is known
+/// by that only.
 async fn list(idem: &Runtime) -> Result<(), Box<dyn Error>> {
-    let (filter, mut page) = (Filter::default().state(State::InDoubt), Page::default());
-    loop {
-        let records = idem.list(filter.clone(), page).await?;
-        for record in &records {
-            println!("{}", line(record));
-        }
-        match records.last() {
-            Some(last) => page = page.after(last.id),
-            None => return Ok(()),
+    for state in [State::InDoubt, State::Resumable] {
+        let (filter, mut page) = (Filter::default().state(state), Page::default());
+        loop {
+            let records = idem.list(filter.clone(), page).await?;
+            for record in &records {
+                println!("{}", line(record));
+                for step in idem.steps(record.id).await?.iter().filter(|step| step.result.is_none()) {
+                    println!("  {} has no result; its provider knows it as {}", step.name, record.step_key(&step.name));
+                }
+            }
+            match records.last() {
+                Some(last) => page = page.after(last.id),
+                None => break,
+            }
         }
     }
+    Ok(())
 }
 
+/// The record, its operation, for how long nobody has heard of its owner, and why it is in doubt; by what the provider knows
+/// it (where there are no steps), and what the provider calls it as far as that was recorded.
 fn line(record: &Record) -> String {
     let reason = record.reason.map_or_else(|| "?".to_owned(), |reason| format!("{reason:?}"));
     let links: String = record.links.iter().map(|(provider, id)| format!(" {provider}={id}")).collect();
@@ -54,16 +68,32 @@ fn line(record: &Record) -> String {
     format!("{id} {op} {silent}s {reason} {}{links}", record.provider_key())
 }
 
-async fn resolve(idem: &Runtime, id: RecordId, how: &str, why: &str) -> Result<(), Box<dyn Error>> {
-    let how = match how {
-        "complete" => {
+async fn decision(how: &str, steps: &[&str]) -> Result<Resolution, Box<dyn Error>> {
+    Ok(match (how, steps) {
+        ("complete", []) => {
             let answer: serde_json::Value = serde_json::from_str(&read_to_string(stdin())?)?;
             Resolution::Complete(StoredResponse::http((StatusCode::CREATED, Json(answer))).await?)
         }
-        "void" => Resolution::Void,
-        "release" => Resolution::Release,
+        ("void", []) => Resolution::Void,
+        ("release", []) => Resolution::Release,
+        ("resume", []) => Resolution::Resume,
+        ("resume", steps) => {
+            let mut decided = StepDecisions::new();
+            for step in steps {
+                let (name, result) = step.split_once('=').ok_or(USAGE)?;
+                let decision = match result {
+                    "not-done" => StepDecision::NotDone,
+                    result => StepDecision::done(&serde_json::from_str::<serde_json::Value>(result)?)?,
+                };
+                decided = decided.step(name, decision);
+            }
+            Resolution::ResumeWith(decided)
+        }
         _ => return Err(USAGE.into()),
-    };
+    })
+}
+
+async fn resolve(idem: &Runtime, id: RecordId, how: Resolution, why: &str) -> Result<(), Box<dyn Error>> {
     let record = idem.find_record(id).await?.ok_or("there is no such record")?;
     let who = env::var("USER").unwrap_or_else(|_| "operator".to_owned());
     // Compared with the fence: if anything has happened since, it is refused, and must be looked at again.
