@@ -197,16 +197,17 @@ impl fmt::Debug for Batch {
 
 /// What was claimed ahead for this call, if it is made within a batch that has claimed it, and has not waited too long.
 ///
-/// Cancel safety: what is given back is given back.
+/// Cancel safety: dropped on its way, the lease leaves a note that gives the key back.
 pub(crate) async fn admit(runtime: &Runtime, call: &Call) -> Option<Result<Admission, Error>> {
     match BATCH.try_with(|ahead| ahead.take(runtime, call)).ok().flatten()? {
         Ok(Admission::Own(Owner::Leased(lease))) if lease.is_about_to_end() => {
             Some(Err(Error::new(ErrorKind::Unavailable { retry_after: FRESH }))) // the drop gives the key back
         }
         Ok(Admission::Own(Owner::Leased(lease))) if lease.has_waited_too_long() => {
-            lease.give_back().await; // and the call claims for itself
+            lease.give_back().await; // before it is this call's, which claims for itself and has another end
             None
         }
+        Ok(Admission::Own(owner)) => Some(Ok(Admission::Own(owner.of(call.clone())))),
         told => Some(told),
     }
 }
@@ -240,7 +241,7 @@ impl Ahead {
         match told.admission {
             // Nothing new starts, and dropping the lease gives the key back.
             Admission::Own(_) if runtime.is_draining() => Some(Err(Error::new(ErrorKind::Draining))),
-            Admission::Own(owner) => Some(Ok(Admission::Own(owner.of(call.clone())))),
+            Admission::Own(owner) => Some(Ok(Admission::Own(owner))),
             Admission::Found(found) => found.still(told.at.elapsed()).map(|found| Ok(Admission::Found(found))),
         }
     }

@@ -135,7 +135,7 @@ pub async fn rejected(
             }
         }
         watch.end(Ending::Rejected);
-        runtime.in_house_format(operation, None, rejection).1
+        runtime.in_house_format(operation, None, None, rejection).1
     };
     looked.instrument(span).await
 }
@@ -143,7 +143,7 @@ pub async fn rejected(
 /// As [`rejected`], where scope or key are made of what was refused: there is nothing to look up.
 pub fn unidentified(operation: &'static Operation, incoming: &Incoming, rejection: Response) -> Response {
     incoming.runtime.observer().watch(operation.op, None).end(Ending::Rejected);
-    incoming.runtime.in_house_format(operation, None, rejection).1
+    incoming.runtime.in_house_format(operation, None, None, rejection).1
 }
 
 /// Whoever sends it may know a key by hearsay: the store is not asked, and nothing is answered again.
@@ -246,7 +246,7 @@ async fn unprotected(runtime: &Runtime, operation: &'static Operation, body: Bod
         },
     };
     match response {
-        Ok(response) => with_status(runtime.in_house_format(operation, None, response).1, "ignored"),
+        Ok(response) => with_status(runtime.in_house_format(operation, None, None, response).1, "ignored"),
         Err(error) => {
             transaction::failed::tell(operation, None, &error);
             runtime.problem(&error.with(|about| about.op = Some(operation.op)))

@@ -25,8 +25,9 @@ pub(super) fn read(
     scope: &Scope,
     content: &Received,
 ) -> Result<Option<Order>, Error> {
-    let (Some(rule), Received::Bytes(body)) = (operation.order, content) else { return Ok(None) };
+    let Some(rule) = operation.order else { return Ok(None) };
     let unreadable = |why| Error::new(ErrorKind::OrderUnreadable).with(|about| about.detail = Some(why));
+    let Received::Bytes(body) = content else { return Err(unreadable("the body was not read")) };
     let [object, sequence] = pointed(body, [rule.object, rule.sequence])
         .ok_or_else(|| unreadable("the body is not JSON, or names a member twice"))?;
     let object =

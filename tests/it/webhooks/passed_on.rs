@@ -2,7 +2,7 @@
 
 use axum::{Router, extract::State, http::StatusCode, routing::post};
 use idem_runtime::{
-    Audit, Error, ErrorKind, Resolution, Runtime, Steps, idempotent,
+    Audit, Error, ErrorKind, Final, Resolution, Runtime, Steps, idempotent,
     state::{Reason, State as Stands},
     webhook::{Stripe, Verified},
 };
@@ -37,8 +37,17 @@ async fn books(State(app): State<App>, event: Verified<Stripe>) -> Result<Status
     Ok(StatusCode::OK)
 }
 
+/// It has charged, and then cannot book: it says that all is over with this answer.
+#[idempotent(scope = global, op = "webhook.charges", key = event.id, webhook)]
+async fn charges(State(app): State<App>, event: Verified<Stripe>) -> Result<StatusCode, Final<Error>> {
+    app.probe.effect(event.id.to_string());
+    book(&app.idem, &app.probe, "book 1").await.map_err(Final)?;
+    Ok(StatusCode::OK)
+}
+
 async fn open() -> Shop {
-    Shop::open(Router::new().route("/faxes", post(faxes)).route("/books", post(books))).await
+    let routes = Router::new().route("/faxes", post(faxes)).route("/books", post(books));
+    Shop::open(routes.route("/charges", post(charges))).await
 }
 
 async fn told(shop: &Shop, path: &str) -> (u16, String, Option<u64>) {
@@ -88,4 +97,23 @@ async fn clause_41_what_a_function_says_of_its_own_key_is_never_409_or_410() {
     let event = shop.runtime.find("webhook.books-later", idem_runtime::Global, "evt_1").await.unwrap().unwrap();
     assert_eq!((event.state, shop.probe.log().len()), (Stands::Released, 3), "each delivery asked");
     assert_eq!(book(&shop.runtime, &shop.probe, "book 1").await.unwrap_err().kind(), ErrorKind::ResultUnavailable);
+}
+
+/// What a body declares of an error of ours that it passes on counts, as of any other answer; and nobody comes back for what
+/// is over.
+#[tokio::test]
+async fn clause_41_an_error_that_is_final_is_acknowledged_and_not_run_again() {
+    let shop = open().await;
+    let held = shop.probe.hold().await;
+    let (idem, probe) = (shop.runtime.clone(), shop.probe.clone());
+    let first = tokio::spawn(async move { book(&idem, &probe, "book 1").await });
+    eventually(async || shop.probe.started() == 1).await;
+    for _ in 0..2 {
+        let told = shop.stripe("/charges", &event("evt_1")).send().await.unwrap();
+        assert_eq!((told.status().as_u16(), shop.probe.effects()), (200, 1));
+    }
+    let record = shop.runtime.find("webhook.charges", idem_runtime::Global, "evt_1").await.unwrap().unwrap();
+    assert_eq!(record.state, Stands::Done);
+    drop(held);
+    first.await.unwrap().unwrap_err();
 }

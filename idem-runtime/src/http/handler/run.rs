@@ -43,9 +43,10 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
     let run = async {
         match body(&mut owner.supply(&execution)) {
             Ok(body) => {
-                let (status, response) = runtime.in_house_format(call.operation, Some(call.record), body.await);
-                // A client error that is kept by the operation's policy only is no reason to keep what was written.
+                let response = body.await;
                 let declared = declared(&response, &execution);
+                let (status, response) = runtime.in_house_format(call.operation, Some(call.record), declared, response);
+                // A client error that is kept by the operation's policy only is no reason to keep what was written.
                 let keeps_rows = declared == Some(Declared::Final) || status.as_u16() < 400;
                 let policy = call.operation.client_errors;
                 let (outcome, response) = reply::capture(status, response, &execution, policy, runtime.config()).await;

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
 use super::{Asked, Problem, row, status};
-use crate::{Runtime, error::Error, http::config::HttpConfig, key::RecordId, operation::Operation};
+use crate::{Runtime, error::Error, http::config::HttpConfig, key::RecordId, operation::Operation, outcome::Declared};
 
 /// The problem with this crate's defaults; as the answer of an annotated handler, it gets the runtime's own settings.
 ///
@@ -30,11 +30,13 @@ impl Runtime {
     /// the answer to a call of `operation`. With the status that says what became of the run.
     ///
     /// That is the table's and not the format's. And what a sender of webhooks comes back for is as a 409 for the record,
-    /// which speaks of the moment: neither kept nor, for the 503 that is sent, in doubt.
+    /// which speaks of the moment: neither kept nor, for the 503 that is sent, in doubt. Unless the body has `declared` that all
+    /// is over: then there is nothing to come back for, and the sender is told so.
     pub(in crate::http) fn in_house_format(
         &self,
         operation: &'static Operation,
         record: Option<RecordId>,
+        declared: Option<Declared>,
         mut response: Response,
     ) -> (StatusCode, Response) {
         let plain = response.status();
@@ -43,7 +45,14 @@ impl Runtime {
                 let asked = Asked { operation: Some(operation), record };
                 let [usual, sent] = [false, asked.is_webhook()].map(|to| status(error.kind(), &self.config().http, to));
                 let judged = if sent == usual { usual } else { StatusCode::CONFLICT };
-                (judged, self.tell(&error, asked))
+                let mut told = self.tell(&error, asked);
+                if let Some(declared) = declared {
+                    told.extensions_mut().insert(declared); // it stood on the response that this one replaces
+                }
+                if sent != usual && declared == Some(Declared::Final) {
+                    *told.status_mut() = StatusCode::OK;
+                }
+                (judged, told)
             }
             _ => (plain, response),
         }

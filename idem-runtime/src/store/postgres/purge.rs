@@ -34,7 +34,8 @@ impl Statements {
     }
 }
 
-/// Of how many is not counted where little is due. The server's estimate is -1 where it has never looked.
+/// Of how many is not counted where little is due. The server's estimate is -1 where it has never looked; of a table that was
+/// split it looks at the parts only.
 const DUE: &str = "
 with due as materialized (
   select count(*) as records from (
@@ -43,7 +44,9 @@ with due as materialized (
 )
 select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since, due.records as due,
        case when due.records <= $1::int8 then due.records
-            else greatest((select c.reltuples::int8 from pg_catalog.pg_class c where c.oid = '{schema}.idem_key'::regclass),
+            else greatest((select sum(greatest(c.reltuples, 0))::int8 from pg_catalog.pg_class c
+                            where c.relkind = 'r' and (c.oid = '{schema}.idem_key'::regclass or c.oid in (
+                              select i.inhrelid from pg_catalog.pg_inherits i where i.inhparent = '{schema}.idem_key'::regclass))),
                           (select count(*) from (select from {schema}.idem_key limit $2::int8) k)) end as of
   from {schema}.idem_meta m, due where m.id = 1";
 

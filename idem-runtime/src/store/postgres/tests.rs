@@ -83,7 +83,10 @@ mod partitioned {
 
     #[tokio::test]
     async fn a_split_table_is_split_once_and_keeps_what_was_in_it() {
-        use crate::{conformance::steps::claim, store::{Claimed, Found, Store}};
+        use crate::{
+            conformance::steps::claim,
+            store::{Claimed, Found, Store},
+        };
         let place = Place::new();
         let store = place.migrated().await;
         let claims: Vec<_> = (0..20).map(|n| claim(&n.to_string())).collect();
