@@ -6,7 +6,7 @@ use axum::Router;
 use idem_runtime::{Error, ErrorKind, idempotent, state::State as Stands};
 
 use super::{Desk, capture, claim, desk, ids, open};
-use crate::support::{Fault, Shop, Verb, eventually};
+use crate::support::{Fault, Meters, Shop, Verb, eventually};
 
 /// Done at a provider that dedupes, for a day. The first run fails.
 #[idempotent(function, runtime = desk.idem, scope = desk.tenant, op = "batches.deduped", key = id, in_doubt = rerun_deduped)]
@@ -39,12 +39,20 @@ async fn clause_26_what_has_waited_for_a_day_is_not_run_again() {
 
 #[tokio::test]
 async fn clause_26_what_has_waited_in_its_window_is_run_again() {
+    let meters = Meters::collect();
     let (shop, desk) = open().await;
     deduped(&desk, "job 0").await.unwrap_err();
     let batch = shop.runtime.claim_many("batches.deduped", [("acme", "job 0"), ("acme", "job 1")]).await.unwrap();
     let claims = shop.store.calls(Verb::Claim);
     renewed(&shop, 4).await;
+    meters.newly("idem_requests_total");
     assert_eq!(batch.run(deduped(&desk, "job 0")).await.unwrap(), 2);
+    let counted = meters.newly("idem_requests_total");
+    assert_eq!(
+        counted,
+        [("idem_requests_total{op=batches.deduped,outcome=executed}".to_owned(), 1.0)],
+        "by its own end"
+    );
     assert_eq!(shop.record("batches.deduped", "job 0").await.attempts, 3, "given back, and claimed by its own call");
     assert_eq!(batch.run(deduped(&desk, "job 1")).await.unwrap(), 3);
     assert_eq!(shop.store.calls(Verb::Claim), claims + 1, "what begins afresh needs no claim of its own");
