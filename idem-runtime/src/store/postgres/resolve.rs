@@ -3,6 +3,7 @@
 use super::{
     argument::{Arg, text},
     record::column,
+    sql::Statement,
     verbs::{Verbs, attempt, body, contradiction, headers, millis, status, uuid},
 };
 use crate::{
@@ -16,12 +17,12 @@ use crate::{
 /// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch. One that is to be run again may be
 /// so for `$13`, if it ever might. `$14`, `$15` and `$16` are the steps that are decided about, as what, and with which results; where
 /// one of them, or all, is to be done anew (`$17`), nothing may act any more. Steps are locked after their record, as everywhere,
-/// so that they are as nobody changes them any more.
+/// so that they are as nobody changes them any more; of one in flight, only what `SHUT_OUT` has shut out is released.
 const RESOLVE: &str = "
 with cur as materialized (
   select k.kid, k.epoch, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k
    where k.kid = $1::uuid and k.fence = $2::int8
-     and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now})
+     and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} and ($3::int2 <> 4 or k.attempt = $4::uuid))
      and ($3::int2 <> 6 or k.rerun_until > 'epoch')
      and (not $17::bool
           or k.state in (5, 6) and k.reason in ({ended}) and {only_run}
@@ -80,13 +81,36 @@ audited as (
 )
 select exists (select 1 from moved) as resolved";
 
+/// Before a release: the run that is silent for long enough writes no step any more, should it come back. In a statement of its
+/// own, since RESOLVE would not see a step that was inserted and committed while it waited for the record: a lock shows the
+/// latest row of what it locks, and all else is as the statement began. The end of a step that is committed by then is seen there.
+/// What has acted as far as can be seen is left alone; so are others, as no step is written where nothing is in flight.
+const SHUT_OUT: &str = "
+update {schema}.idem_key k set attempt = $3::uuid
+ where k.kid = $1::uuid and k.fence = $2::int8 and k.state = 1
+   and k.lease_until + $4::int8 * interval '1 millisecond' <= {now}
+   and not exists (select from {schema}.idem_step s where s.kid = k.kid and s.epoch = k.epoch and s.result is not null)";
+
+/// The statements of this module, of one schema.
+#[derive(Debug)]
+pub(super) struct Statements {
+    shut_out: Statement,
+    resolve: Statement,
+}
+
+impl Statements {
+    pub(super) fn new(schema: &str) -> Self {
+        Self { shut_out: Statement::new(schema, SHUT_OUT), resolve: Statement::new(schema, &whole()) }
+    }
+}
+
 /// Decisions about steps, as the statement tells them apart.
 const DONE: i16 = 1;
 const NOT_DONE: i16 = 2;
 const ASK_AGAIN: i16 = 3;
 
 /// The template with what `state` says of reasons.
-pub(super) fn whole() -> String {
+fn whole() -> String {
     let codes = [("{done}", DONE), ("{not_done}", NOT_DONE)];
     let sql = RESOLVE.replace("{ended}", &ended());
     codes.into_iter().fold(sql, |sql, (name, code)| sql.replace(name, &code.to_string()))
@@ -125,13 +149,20 @@ impl Verbs {
             Resolution::Release => (State::Released, None),
             Resolution::Resume | Resolution::ResumeWith(_) => (State::Resumable, None),
         };
+        let (record, nobody) = (uuid(resolve.record), attempt(Attempt::random()));
+        let (seen, quarantine) = (resolve.seen.0, millis(resolve.quarantine));
+        let statements = &self.statements.resolving;
+        if state == State::Released {
+            let args = [Arg::Uuid(record), Arg::Long(seen), Arg::Uuid(nobody), Arg::Long(quarantine)];
+            self.connections.rows(&statements.shut_out, &args).await?;
+        }
         let [steps, decisions, results] = decided(&resolve.to);
         let args = [
-            Arg::Uuid(uuid(resolve.record)),
-            Arg::Long(resolve.seen.0),
+            Arg::Uuid(record),
+            Arg::Long(seen),
             Arg::Short(state.code()),
-            Arg::Uuid(attempt(Attempt::random())),
-            Arg::Long(millis(resolve.quarantine)),
+            Arg::Uuid(nobody),
+            Arg::Long(quarantine),
             Arg::Flag(matches!(resolve.to, Resolution::Void)),
             Arg::Int(status(answer)),
             Arg::Bytes(headers(answer)),
@@ -145,7 +176,7 @@ impl Verbs {
             results,
             Arg::Flag(resolve.to.does_anew()),
         ];
-        let rows = self.connections.rows(&self.statements.resolve, &args).await?;
+        let rows = self.connections.rows(&statements.resolve, &args).await?;
         column(rows.first().ok_or_else(contradiction)?, "resolved")
     }
 }

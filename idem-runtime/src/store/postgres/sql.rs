@@ -1,4 +1,4 @@
-//! Every statement but those of `order`, `purge`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
+//! Every statement but those of `order`, `purge`, `resolve`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
 //! transaction, whatever the number of records; rows are locked in the order of `kid`, so two slices never wait for each
 //! other in a circle.
 //!
@@ -26,7 +26,7 @@ pub(super) struct Statements {
     pub(super) list: Statement,
     pub(super) list_open: Statement,
     pub(super) by_link: Statement,
-    pub(super) resolve: Statement,
+    pub(super) resolving: resolve::Statements,
     pub(super) recover: Statement,
     pub(super) put_off: Statement,
     pub(super) interrupted: Statement,
@@ -80,7 +80,7 @@ impl Statements {
             list: statement(&list::whole(list::LIST)),
             list_open: statement(&list::whole(list::OPEN)),
             by_link: statement(&list::whole(list::BY_LINK)),
-            resolve: statement(&resolve::whole()),
+            resolving: resolve::Statements::new(schema),
             recover: statement(&list::whole(recover::RECOVER)),
             put_off: statement(recover::PUT_OFF),
             interrupted: statement(resume::INTERRUPTED),

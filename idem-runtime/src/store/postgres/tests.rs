@@ -156,11 +156,20 @@ impl Place {
 
 /// Until a statement in this place waits for a lock.
 async fn until_somebody_waits(place: &Place) {
-    const WAITING: &str = "select count(*) from pg_stat_activity
-                            where pg_blocking_pids(pid) <> '{}' and query like '%' || current_schema || '%'";
+    until_so_many_wait(place, 1).await;
+}
+
+/// Until so many do. A COMMIT is known by what its transaction has locked here.
+async fn until_so_many_wait(place: &Place, many: i64) {
+    const WAITING: &str = "
+        select count(*) from pg_stat_activity a
+         where pg_blocking_pids(a.pid) <> '{}'
+           and (a.query like '%' || current_schema || '%'
+                or exists (select from pg_locks l join pg_class c on c.oid = l.relation
+                            where l.pid = a.pid and c.relnamespace = current_schema::regnamespace))";
     let mut raw = place.raw().await;
     for _ in 0..1_000 {
-        if number(&mut raw, WAITING).await > 0 {
+        if number(&mut raw, WAITING).await >= many {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -6,10 +6,13 @@ use super::*;
 use crate::{
     conformance::{
         recorded::{end_of, is, noted, start_of},
-        steps::{claim, own, reply, rerunnable},
+        steps::{QUARANTINE, claim, own, reply, rerunnable, resolve},
         transactions::Body,
     },
-    store::{Begin, Begun, Claim, Commit, Committed, Finish, OpenTransaction, Outcome, StepBegun, Store, open::Open},
+    store::{
+        Begin, Begun, Claim, Commit, Committed, Finish, OpenTransaction, Outcome, Resolution, StepBegun, Store,
+        open::Open,
+    },
 };
 
 mod prepared {
@@ -183,6 +186,45 @@ async fn scenario_85_the_open_step_of_a_zombie_is_undone_and_its_successor_waits
     assert_eq!(place.written().await, 1);
     assert_eq!(noted(&store, "a").await, [is("order", Some("o2"))]);
 }
+
+/// What is inserted and committed while a release waits for the record is not in the snapshot that it began with.
+#[tokio::test]
+async fn scenario_85_what_a_zombies_transaction_commits_is_not_released() {
+    let place = place().await;
+    let store = place.store();
+    place.execute(SLOW_COMMIT).await;
+    let zombie = Claim { lease: Duration::ZERO, ..rerunnable("a") };
+    own(&store, &zombie).await;
+    let mut transaction = open_step(&store, &zombie).await;
+    place.write(&mut transaction).await;
+    place.pass(QUARANTINE).await;
+    let seen = store.find(zombie.record).await.unwrap().unwrap().fence;
+    let mut barrier = place.raw().await;
+    sqlx::raw_sql("begin; lock table barrier in exclusive mode").execute(&mut barrier).await.unwrap();
+    let commits = tokio::spawn({
+        let store = store.clone();
+        async move { store.commit_step(transaction, &end_of(&zombie, "order", "zombie")).await.unwrap() }
+    });
+    until_so_many_wait(&place, 1).await;
+    let releases = tokio::spawn({
+        let store = store.clone();
+        async move { resolve(&store, "a", seen, Resolution::Release).await }
+    });
+    until_so_many_wait(&place, 2).await;
+    sqlx::raw_sql("rollback").execute(&mut barrier).await.unwrap();
+    let committed = commits.await.unwrap();
+    assert!(matches!(committed, Committed::Stored { .. }), "{committed:?}");
+    assert!(!releases.await.unwrap(), "it has happened");
+    assert_eq!((place.written().await, noted(&store, "a").await), (1, vec![is("order", Some("zombie"))]));
+    assert!(resolve(&store, "a", seen, Resolution::Resume).await);
+}
+
+/// A COMMIT after an insert into `work` waits at a barrier.
+const SLOW_COMMIT: &str = "
+    create table barrier ();
+    create function wait() returns trigger language plpgsql as
+      $$ begin execute format('lock table %I.barrier in row exclusive mode', tg_table_schema); return null; end $$;
+    create constraint trigger slow after insert on work deferrable initially deferred for each row execute function wait()";
 
 /// Postgres counts such times in 32 bits of milliseconds.
 #[tokio::test]
