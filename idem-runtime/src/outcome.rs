@@ -84,7 +84,7 @@ pub(crate) enum Body {
 pub(crate) struct Journaled {
     /// One may have taken effect.
     pub(crate) begun: bool,
-    /// One has.
+    /// One has, or a provider's id is recorded, which is evidence of an effect.
     pub(crate) done: bool,
     /// Another run could not go on.
     pub(crate) doubt: Option<Reason>,

@@ -65,7 +65,7 @@ use crate::{
 /// **How a run ends.** 2xx, 3xx, `Ok` and [`Final`](crate::Final) complete the operation. After any other end, and a panic, a
 /// time-out, a lost process, the next retry with the same payload continues it, for as long as late retries would be refused
 /// (`refuse_late`, or `ttl`); after that it is in doubt. Where no step has begun, and nothing was linked, nothing has happened, and the key is free.
-/// [`NotApplied`](crate::NotApplied) frees it, too, in the first run and as long as no step has a result.
+/// [`NotApplied`](crate::NotApplied) frees it, too, in the first run, as long as no step has a result and nothing was linked.
 ///
 /// Without a key (`optional`), nothing is recorded: steps just run, with random keys.
 ///
@@ -260,7 +260,8 @@ impl Steps {
     }
 
     /// Records what a provider calls this operation: [`Execution::link`]. It is evidence of an effect, so from here on the
-    /// operation counts as begun, also where no step has: whatever the run comes to, the next one continues it.
+    /// operation counts as begun, also where no step has: whatever the run comes to, [`NotApplied`](crate::NotApplied) included, the next
+    /// one continues it.
     ///
     /// # Errors
     /// As there.

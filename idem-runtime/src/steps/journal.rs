@@ -33,7 +33,7 @@ struct Pages {
     closed: bool,
     /// One may have taken effect, in this run or an earlier one.
     begun: bool,
-    /// One has, whether or not its result is stored.
+    /// One has, whether or not its result is stored; or a provider's id is recorded.
     done: bool,
     /// Those that were begun, must not be run again, and have not ended.
     uncertain: HashSet<String>,
@@ -109,10 +109,12 @@ impl Journal {
         !pages.closed
     }
 
-    /// A provider's id is recorded, so something has been begun at the provider, in a step or outside of one.
+    /// A provider's id is recorded, so something has happened at the provider, in a step or outside of one.
     pub(crate) fn linked(&self) {
         let mut pages = self.pages();
-        pages.begun |= !pages.closed;
+        if !pages.closed {
+            (pages.begun, pages.done) = (true, true);
+        }
     }
 
     /// The step is about to take effect; should it not end, it must not be run again.

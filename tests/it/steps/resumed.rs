@@ -262,7 +262,7 @@ async fn clause_25_what_was_linked_has_begun() {
         ("500", Do::Answer(500), Stands::Resumable),
         ("422", Do::Answer(422), Stands::Resumable),
         ("panic", Do::Panic, Stands::Resumable),
-        ("not-applied", Do::NotApplied(422), Stands::Released),
+        ("not-applied", Do::NotApplied(422), Stands::Resumable), // what is linked is there, whatever the body says
     ] {
         let runs = [vec![Do::Link(name("ch_1")), end], vec![Do::Run(name("a"))]];
         assert!(shop.work("/work", key, &runs).await.status >= 400);
