@@ -99,7 +99,7 @@ impl InDoubt {
     }
 
     /// The recorded [`Steps`](crate::Steps) of the operation, in the order in which they were begun; those without a result have
-    /// not ended. Empty for an operation without.
+    /// not ended. Empty where none is recorded.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps

@@ -104,7 +104,7 @@ impl Recoveries {
     async fn recover(&self, recovering: Recovering, known_for: Duration) {
         let Some(Hooked { hook, operation, .. }) = self.hooks.get(recovering.record.op.as_str()) else { return };
         let (op, record) = (operation.op, recovering.record.id);
-        let steps = match self.steps(operation, record).await {
+        let steps = match self.steps(record).await {
             Ok(steps) => steps,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
@@ -150,9 +150,10 @@ impl Recoveries {
         self.observer.recovered(op, recovered);
     }
 
-    /// What its runs have recorded. The record is ours, so nothing is recorded meanwhile.
-    async fn steps(&self, operation: &Operation, record: RecordId) -> Result<Vec<Step>, StoreError> {
-        if operation.steps { self.ask(self.store.steps(record)).await } else { Ok(Vec::new()) }
+    /// What its runs have recorded, also those of a deploy whose operation had `Steps`. The record is ours, so nothing is recorded
+    /// meanwhile.
+    async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {
+        if self.store.keeps_steps() { self.ask(self.store.steps(record)).await } else { Ok(Vec::new()) }
     }
 
     pub(super) fn quarantine_of(&self, operation: &Operation) -> Duration {

@@ -76,20 +76,25 @@ impl Recoveries {
             "the program has changed between two runs (`CodeChanged`), so the next one may come to the same: an operator decides, by `Runtime::resolve`"
         } else if asks_again {
             "`AskAgain` is for operators: ask the provider in the hook, by `InDoubt::step_key`"
-        } else if undecided.is_some() || record.reason == Some(Reason::StepUnknown) && to.decisions().next().is_none() {
+        } else if undecided.is_some() {
             "steps were begun that must not run again, and it does not say what they came to: ask their providers by `InDoubt::step_key` and say it with `Recovery::ResumeWith`, or `StillUnknown`; or settle the record by `Runtime::resolve`"
         } else if !to.fits(asked.steps) {
             "it decides about a step that was not begun or has a result: see `InDoubt::steps`"
         } else if self.resolve(asked, to.clone()).await? {
             tracing::info!(target: "idem::recovery", op, record = %record.id, "a recovery hook lets it be run again");
             return Ok(Recovered::Resumed);
-        } else if to.does_anew() {
+        } else if to.does_anew() && self.may_act(asked) {
             return self.after_its_quarantine(asked).await;
         } else {
             "it began as an operation that never is (neither `in_doubt = rerun_deduped` nor `Steps`), or something has happened since"
         };
         tracing::error!(target: "idem::recovery", op, record = %record.id, why_not, steps = undecided, "a recovery hook wants it to be run again, and it is not");
         self.later(asked, None, Recovered::Failed).await
+    }
+
+    /// The first run, as far as silence tells. The hook looked while it could still act; what was not found may have come since.
+    fn may_act(&self, asked: Try<'_>) -> bool {
+        asked.recovering.record.silent_for.min(asked.known_for) < self.quarantine_of(asked.operation)
     }
 
     /// Asked at the latest when its "nothing happened" will count.
@@ -112,14 +117,10 @@ impl Recoveries {
     }
 
     async fn resolve(&self, asked: Try<'_>, to: Resolution) -> Result<bool, StoreError> {
-        let Try { recovering: Recovering { record, .. }, operation, known_for, .. } = asked;
-        let mut quarantine = self.quarantine_of(operation);
-        if to.does_anew() && record.silent_for.min(known_for) < quarantine {
-            // The hook looked while the first run could still act; what it did not find may have come since. And where only
-            // the store's clock says that it could not, that clock may have jumped. Only what has ended by its own report
-            // may go.
-            quarantine = FOREVER;
-        }
+        let Try { recovering: Recovering { record, .. }, operation, .. } = asked;
+        // Only what has ended by its own report may go. Where only the store's clock says that nothing could act, that clock may
+        // have jumped.
+        let quarantine = if to.does_anew() && self.may_act(asked) { FOREVER } else { self.quarantine_of(operation) };
         let why = match to {
             Resolution::Release => "it found out that nothing happened",
             Resolution::Resume => "it is to be run again",

@@ -100,9 +100,12 @@ impl Runtime {
         if how.event() != Event::ResolveResumed {
             return None;
         }
-        let open = |name: &str| steps.iter().any(|step| step.name == name && step.result.is_none());
-        if let Some((name, _)) = how.decisions().find(|(name, _)| !open(name)) {
+        if let Some(name) = how.not_open(steps) {
             return Some(format!("step `{name}` was not begun, or it has a result: see `Runtime::steps`"));
+        }
+        if let Some(name) = how.not_asked(steps) {
+            let what = "is no `once_or_find`, so its next run has nobody to ask; decide `Done` or `NotDone`, or nothing while it may run again";
+            return Some(format!("step `{name}` {what}"));
         }
         let max = self.config().max_response;
         let too_long =

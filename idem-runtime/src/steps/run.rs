@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Journal, MAX_NAME, StepCall, StepKey, Steps, journal::Before};
+use super::{Journal, MAX_NAME, StepCall, StepKey, Steps, journal::Before, undecided::why_not_again};
 use crate::{
     Runtime,
     error::{Error, Fate},
@@ -87,7 +87,7 @@ impl Steps {
         E: FromIdem,
     {
         let key = self.key(&step);
-        match self.begin(&step, |recorded, step, age| recorded.in_time(step, age)).await.map_err(E::from_idem)? {
+        match self.begin(&step, |recorded, step, age| recorded.again(step, age)).await.map_err(E::from_idem)? {
             Begun::Unrecorded => call(key).await,
             Begun::Done(value) => Ok(value),
             Begun::Now { recorded, .. } => {
@@ -104,7 +104,7 @@ impl Steps {
         E: FromIdem,
     {
         let key = self.key(&step);
-        match self.begin(&step, |recorded, step, _| Err(recorded.not_again(step))).await.map_err(E::from_idem)? {
+        match self.begin(&step, |recorded, step, age| recorded.again(step, age)).await.map_err(E::from_idem)? {
             Begun::Unrecorded => call(key).await,
             Begun::Done(value) => Ok(value),
             Begun::Now { recorded, .. } => {
@@ -157,20 +157,12 @@ impl Recorded<'_> {
         }
     }
 
-    /// A provider forgets a key.
-    fn in_time(&self, step: &StepCall<'_>, age: Duration) -> Result<(), Error> {
-        if age < self.runtime.config().provider_window {
-            return Ok(());
+    /// One that was begun so long ago, and that nobody is asked about.
+    fn again(&self, step: &StepCall<'_>, age: Duration) -> Result<(), Error> {
+        match why_not_again(step.kind, age, self.runtime.config().provider_window) {
+            None => Ok(()),
+            Some(why) => Err(self.doubt(step, Reason::StepUnknown, why)),
         }
-        let why =
-            "an earlier run has begun it longer ago than `provider_window`, so its provider may have forgotten its key";
-        Err(self.doubt(step, Reason::StepUnknown, why))
-    }
-
-    /// Nobody can ask its provider.
-    fn not_again(&self, step: &StepCall<'_>) -> Error {
-        let why = "an earlier run has begun it and not said what it came to, and it must not be run again";
-        self.doubt(step, Reason::StepUnknown, why)
     }
 
     /// The record is in doubt from the end of this run on.
@@ -227,7 +219,7 @@ impl Recorded<'_> {
                 self.journal.end(step.name);
                 Ok(Some(value))
             }
-            (_, None) if step.kind == StepKind::Run => self.in_time(step, age).map(|()| None),
+            (_, None) if step.kind == StepKind::Run => self.again(step, age).map(|()| None),
             (_, None) => Ok(None),
         }
     }

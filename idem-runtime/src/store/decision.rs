@@ -33,7 +33,7 @@ pub enum StepDecision {
     /// [`StepKey`](crate::StepKey). The next run calls it as if for the first time, with the same key. On the conditions of
     /// [`Resolution::Release`]: no run can act any more.
     NotDone,
-    /// The next run is to find out, by `once_or_find`. Not for a hook, which can ask the provider itself, and would otherwise
+    /// The next run is to find out, by `once_or_find`: refused for a step that is none. Not for a hook, which can ask the provider itself, and would otherwise
     /// send the operation round for as long as nothing is found.
     AskAgain,
 }
@@ -94,9 +94,21 @@ impl Resolution {
     /// decided is only what was begun and has none.
     #[must_use]
     pub fn fits(&self, steps: &[Step]) -> bool {
-        let open = |name: &str| steps.iter().any(|step| step.name == name && step.result.is_none());
-        let acted = steps.iter().any(|step| step.result.is_some());
-        !(matches!(self, Self::Release) && acted) && self.decisions().all(|(name, _)| open(name))
+        let acted = steps.iter().any(|step| !step.is_open());
+        !(matches!(self, Self::Release) && acted) && self.not_open(steps).is_none()
+    }
+
+    /// A step that it decides about and that is not open.
+    pub(crate) fn not_open(&self, steps: &[Step]) -> Option<&str> {
+        let open = |name: &str| steps.iter().any(|step| step.name == name && step.is_open());
+        self.decisions().map(|(name, _)| name).find(|name| !open(name))
+    }
+
+    /// A step whose run is to ask for it, and cannot.
+    pub(crate) fn not_asked(&self, steps: &[Step]) -> Option<&str> {
+        let asks = self.decisions().filter(|(_, decision)| **decision == StepDecision::AskAgain);
+        let deaf = |name: &str| steps.iter().any(|step| step.name == name && !step.may_be_asked());
+        asks.map(|(name, _)| name).find(|name| deaf(name))
     }
 }
 

@@ -60,6 +60,18 @@ pub struct Step {
     pub age: Duration,
 }
 
+impl Step {
+    /// It was begun, and what it came to is not known.
+    pub(crate) fn is_open(&self) -> bool {
+        self.result.is_none()
+    }
+
+    /// The run that comes to it may ask its provider (`once_or_find`), as far as its kind says.
+    pub(crate) fn may_be_asked(&self) -> bool {
+        matches!(self.kind, StepKind::Once | StepKind::Unknown(_))
+    }
+}
+
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Step")

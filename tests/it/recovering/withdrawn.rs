@@ -1,6 +1,7 @@
-//! A deploy took `rerun_deduped` away.
+//! A deploy took `rerun_deduped` away, or `Steps`.
 
 use super::*;
+use crate::support::Backend;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -20,4 +21,25 @@ async fn clause_33_what_nobody_runs_again_any_more_waits_for_an_operator_until_i
     assert_eq!((stands(&shop, "k").await, bank.asked().len()), (State::Resumable, 0));
     shop.pass(HOUR).await;
     eventually(async || stands(&shop, "k").await == State::Done).await;
+}
+
+/// It asks by their keys, and what has happened is not released.
+#[tokio::test]
+async fn clause_33_a_hook_sees_the_steps_that_an_earlier_deploy_recorded() {
+    let (bank, logs) = (Bank::default(), Logs::collect());
+    let shop = bank.shop().await;
+    failed(&shop, "/charge", "k").await;
+    let is_sqlite = shop.place.backend() == Backend::Sqlite;
+    let (column, value, result) = if is_sqlite { ("", "", "x'37'") } else { (", nr", ", 1", "'7'") };
+    let step = format!("insert into idem_step (kid, epoch, step, kind, result, started_at{column})");
+    shop.sql(&format!("{step} select kid, epoch, 'a', 3, {result}, created_at{value} from idem_key")).await;
+    bank.says(Says::No);
+    eventually(async || {
+        shop.pass(LONG).await;
+        format!("{:?}", logs.all()).contains("a step of the operation has a result")
+    })
+    .await;
+    let steps = bank.asked().last().unwrap().steps().to_vec();
+    assert_eq!(steps.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(stands(&shop, "k").await, State::InDoubt);
 }

@@ -14,7 +14,7 @@ use idem_runtime::{
 };
 
 use super::workshop::{Do, name, open, open_with};
-use crate::support::{Logs, Shop, eventually, refusal};
+use crate::support::{Backend, Logs, Shop, eventually, refusal};
 
 const LONG: Duration = Duration::from_secs(11 * 60);
 
@@ -145,6 +145,8 @@ async fn clause_26_a_step_that_is_too_old_to_run_again_is_decided_about() {
     let told = shop.post("/work", "k").json(&shop.plan(&runs)).send().await.unwrap();
     assert_eq!(refusal(told).await, (409, "idempotency-outcome-unknown".to_owned()));
     assert!(refused(&shop, Resolution::Resume).await.contains("`pay`"));
+    let told = refused(&shop, with("pay", StepDecision::AskAgain)).await;
+    assert!(told.contains("`pay`") && told.contains("`once_or_find`"), "{told}");
     resolve(&shop, with("pay", sent())).await.unwrap();
     assert_eq!(shop.work("/work", "k", &runs).await.status, 201);
     assert_eq!(shop.effects_by_step(), ["pay"]);
@@ -187,6 +189,42 @@ async fn clause_33_a_hooks_not_done_waits_for_the_quarantine() {
     assert_eq!(shop.runtime.steps(shop.worked("k").await.id).await.unwrap(), []);
     assert_eq!(shop.work("/work", "k", &runs).await.status, 201);
     assert_eq!(shop.effects_by_step(), ["fax", "fax"], "the hook was wrong, and nobody else");
+}
+
+/// A body was cut off while the result of its `once` was on its way to the store: it could not know that it arrived.
+#[tokio::test]
+async fn clause_33_a_hook_resumes_a_doubt_of_which_every_step_has_a_result() {
+    let shop = open_with(|builder| hooked(builder, |_| Recovery::Resume)).await;
+    let runs = in_doubt(&shop).await;
+    shop.sql("update idem_step set result = (select result from idem_step where step = 'a') where step = 'fax'").await;
+    eventually(async || {
+        shop.pass(LONG).await;
+        shop.worked("k").await.state == Stands::Resumable
+    })
+    .await;
+    assert_eq!(shop.worked("k").await.reason, Some(Reason::Recovery));
+    assert_eq!(shop.work("/work", "k", &runs).await.status, 201);
+    assert_eq!(shop.effects_by_step(), ["a", "fax", "b"]);
+}
+
+/// The next run would find the same, and so would the hook.
+#[tokio::test]
+async fn clause_33_a_hooks_not_done_about_what_is_never_run_again_is_told() {
+    let logs = Logs::collect();
+    let says = |_| Recovery::ResumeWith(StepDecisions::new().step("fax", StepDecision::NotDone));
+    let shop = open_with(|builder| hooked(builder.quarantine(Duration::from_secs(1)), says)).await;
+    in_doubt(&shop).await;
+    let never = match shop.place.backend() {
+        Backend::Sqlite => "0",
+        Backend::Postgres | Backend::PgBouncer => "'epoch'",
+    };
+    shop.sql(&format!("update idem_key set rerun_until = {never}")).await;
+    eventually(async || {
+        shop.pass(LONG).await;
+        format!("{:?}", logs.all()).contains("it began as an operation that never is")
+    })
+    .await;
+    assert_eq!(shop.worked("k").await.state, Stands::InDoubt);
 }
 
 /// It would meet the same step, be in doubt again, and have its tries counted from the beginning.

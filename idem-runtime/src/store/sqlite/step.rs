@@ -35,7 +35,7 @@ const COMMIT: &str = "
     update idem_step set result = ?4, must_finish = null
      where kid = ?1 and epoch = ?2 and step = ?3 and must_finish = ?1";
 
-/// Of a step that was never called, as an operator or a hook says.
+/// Of a step that was begun and, as an operator or a hook says, surely did not happen.
 const FORGET: &str = "delete from idem_step where kid = ?1 and epoch = ?2 and step = ?3 and result is null";
 
 /// The steps of the record's epoch, in the order of their first starts.
