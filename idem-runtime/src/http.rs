@@ -3,6 +3,7 @@
 mod config;
 mod handler;
 mod header;
+pub mod measured;
 #[cfg(feature = "utoipa")]
 pub mod openapi;
 mod operations;

@@ -4,6 +4,8 @@
 pub use inventory;
 
 #[cfg(feature = "axum")]
+pub use crate::http::measured;
+#[cfg(feature = "axum")]
 pub use crate::http::{Body, Incoming, Payload, Witness, body_runs_on_its_own_task, handle, rejected, unidentified};
 use crate::{
     Runtime,

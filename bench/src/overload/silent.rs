@@ -16,7 +16,7 @@ use crate::{
     Result,
     cell::setting,
     child::Process,
-    load::{Client, Request, unique},
+    load::{self, Client, Request, unique},
     place::Place,
     variant::Variant,
 };
@@ -30,6 +30,8 @@ pub(super) async fn database(place: &mut Place, variant: Variant, waiting: usize
     place.clear().await?;
     let process = Process::start(&setting(place, variant)).await?;
     let address = process.address();
+    load::prepare(address, 64).await?; // so that its connections are there
+    place.clear().await?;
     let mut clients = connected(address, waiting).await?;
     let memory = Memory::watch(process.pid()?);
     let stopped = Stopped::all_of(place)?;
