@@ -24,8 +24,9 @@ pub(crate) struct Measured {
     pub(crate) server: f64,
     pub(crate) database: f64,
     pub(crate) load: f64,
-    /// Of all CPUs.
+    /// Of all CPUs: what nobody used, and what others did than server, database and load.
     pub(crate) idle: f64,
+    pub(crate) others: f64,
     pub(crate) wal_bytes: f64,
     pub(crate) flushes: f64,
     /// Answers other than 201, which there should be none of.
@@ -45,6 +46,12 @@ struct Used {
     database: Duration,
     load: Duration,
     idle: (f64, f64),
+}
+
+impl Used {
+    fn all(&self) -> Duration {
+        self.server + self.database + self.load
+    }
 }
 
 /// Measures on empty tables; for hot keys, on tables with these and nothing else.
@@ -88,6 +95,8 @@ pub(crate) async fn drive_during<T>(
     process.stop().await?;
     let after = place.wal().await?;
     let ([start, end], answers) = (&driven.samples, driven.answers.max(1) as f64);
+    let (ticks, idle) = ((end.idle.1 - start.idle.1).max(1.0), end.idle.0 - start.idle.0);
+    let used = end.all().saturating_sub(start.all()).as_secs_f64() * machine::ticks_per_second();
     let each = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64() * 1e6 / answers;
     let measured = Measured {
         rate: driven.answers as f64 / driven.seconds,
@@ -96,7 +105,8 @@ pub(crate) async fn drive_during<T>(
         server: each(start.server, end.server),
         database: each(start.database, end.database),
         load: each(start.load, end.load),
-        idle: (end.idle.0 - start.idle.0) / (end.idle.1 - start.idle.1).max(1.0),
+        idle: idle / ticks,
+        others: ((ticks - idle - used) / ticks).max(0.0),
         wal_bytes: (after.bytes - before.bytes) / driven.all.max(1) as f64,
         flushes: (after.flushes - before.flushes) / driven.all.max(1) as f64,
         unexpected: driven.statuses.into_iter().filter(|(status, _)| *status != 201).collect(),
@@ -104,6 +114,7 @@ pub(crate) async fn drive_during<T>(
     Ok((measured, done))
 }
 
+/// With a runtime's own settings, but without purges.
 pub(crate) fn setting(place: &Place, variant: Variant) -> Setting {
-    Setting { variant, url: place.url(), purge_every: Duration::ZERO }
+    Setting::new(variant, place.url())
 }

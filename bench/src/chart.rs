@@ -88,3 +88,21 @@ fn legend(svg: &mut String) {
 fn push(svg: &mut String, line: &str) {
     let _ = writeln!(svg, "{line}"); // a String takes everything
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cell::Measured, options::Database};
+
+    #[test]
+    fn there_is_a_bar_for_each_of_what_was_measured() {
+        let mut grid = Grid::new(&[Variant::Bare, Variant::Held], vec![1, 64], Database::Postgres);
+        for (variant, rate) in [(Variant::Bare, 100.0), (Variant::Held, 73.0)] {
+            grid.add(1, variant, Measured { rate, ..Measured::default() });
+        }
+        let svg = draw(&grid);
+        assert_eq!(svg.matches(">0.73</text>").count(), 1);
+        assert_eq!(svg.matches("<rect class=\"held\"").count(), 2, "one, and that of the legend");
+        assert!(svg.contains("64 connections") && !svg.contains("NaN"));
+    }
+}

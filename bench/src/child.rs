@@ -27,6 +27,7 @@ impl Process {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", setting.variant.name(), "--url", &setting.url])
             .args(["--purge-every", &setting.purge_every.as_secs_f64().to_string()])
+            .args(["--store-timeout", &setting.store_timeout.as_secs_f64().to_string()])
             .stdin(Stdio::piped()) // at whose end it ends
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -1,20 +1,12 @@
 //! `growth`: with many keys stored, and while a million of them are purged.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    time::{Duration, Instant},
-};
+mod purging;
 
-use idem_runtime::{
-    PostgresStore,
-    store::{Purge, Store},
-};
-use sqlx::PgPool;
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 use crate::{
     Result,
-    cell::{self, Measured, Pace, setting},
+    cell::{self, Measured, Pace},
     load::Keys,
     options::{Database, Options},
     place::Place,
@@ -27,10 +19,6 @@ use crate::{
 const VARIANTS: [Variant; 2] = [Variant::Held, Variant::Transactional];
 /// Where many keys are stored. Fewer connections than this leave the machine idle; many more only wait.
 const CONNECTIONS: [usize; 2] = [16, 64];
-/// Beyond every window of a record.
-const EXPIRED: Duration = Duration::from_secs(3 * 24 * 60 * 60);
-/// What the runtime removes at once.
-const BATCH: u32 = 1_000;
 
 pub(crate) async fn growth(options: &Options) -> Result<()> {
     let mut text = report::head("growth").await?;
@@ -38,7 +26,7 @@ pub(crate) async fn growth(options: &Options) -> Result<()> {
     writeln!(text, "\n### {}", place.version().await?)?;
     text.push_str(&written(&mut place, options).await?);
     text.push_str(&throughput(&mut place, options).await?);
-    text.push_str(&purging(&mut place, options).await?);
+    text.push_str(&purging::table(&mut place, options).await?);
     println!("{text}");
     if options.write { report::write("growth", &text) } else { Ok(()) }
 }
@@ -106,70 +94,4 @@ async fn throughput(place: &mut Place, options: &Options) -> Result<String> {
     let seeded: Vec<_> = seeded.iter().map(|bytes| format!("{bytes:.0}")).collect();
     writeln!(text, "| bytes a key, as seeded | {} |", seeded.join(" | "))?;
     Ok(text)
-}
-
-/// What a purge of many takes, and what it costs those who claim meanwhile.
-async fn purging(place: &mut Place, options: &Options) -> Result<String> {
-    let pace = Pace { connections: 16, warm_up: options.warm_up, measure: options.measure };
-    seed::records(place, Variant::Held, options.expired, EXPIRED).await?;
-    let alone = purge(place.url()).await?;
-    eprintln!("purged {} keys in {:.2} s", alone.records, alone.took.as_secs_f64());
-
-    seed::records(place, Variant::Held, options.expired, EXPIRED).await?;
-    let setting = setting(place, Variant::Held);
-    let quiet = cell::drive(place, Variant::Held, Keys::Unique, pace).await?;
-    let before = seed::stored(place).await?.records;
-    let own_pace = crate::serve::Setting { purge_every: Duration::from_secs(1), ..setting.clone() };
-    let long = tokio::time::sleep(options.measure * 3);
-    let (slowly, ()) = cell::drive_during(place, &own_pace, Keys::Unique, pace, long).await?;
-    let after = seed::stored(place).await?.records;
-    let url = place.url();
-    let (meanwhile, purged) = cell::drive_during(place, &setting, Keys::Unique, pace, purge(url)).await?;
-    let purged = purged?;
-
-    let mut text = format!(
-        "\n#### A purge of {} expired keys\n\n\
-         | | keys removed | seconds | slowest batch of {BATCH}, ms | claims meanwhile at 16 connections: req/s, p99 in ms (× quiet) |\n\
-         |---|---|---|---|---|\n",
-        options.expired,
-    );
-    let claims = |it: &Measured| format!("{:.0}, {:.1} ({:.2}×)", it.rate, it.p99, it.p99 / quiet.p99);
-    let purge =
-        |it: &Purging| format!("{} | {:.2} | {:.0}", it.records, it.took.as_secs_f64(), it.slowest.as_secs_f64() * 1e3);
-    writeln!(text, "| none | | | | {} |", claims(&quiet))?;
-    writeln!(text, "| batch after batch, alone | {} | |", purge(&alone))?;
-    writeln!(text, "| batch after batch | {} | {} |", purge(&purged), claims(&meanwhile))?;
-    // Claims have added records meanwhile, and what was removed shows in what is missing.
-    let added = slowly.rate * options.measure.as_secs_f64() * 3.0;
-    let seconds = options.measure.as_secs_f64() * 3.0;
-    let removed = (before + added - after).max(0.0);
-    writeln!(
-        text,
-        "| as the runtime does it, with its pauses | about {removed:.0} | {seconds:.1} | | {} |",
-        claims(&slowly)
-    )?;
-    Ok(text)
-}
-
-struct Purging {
-    records: u64,
-    took: Duration,
-    slowest: Duration,
-}
-
-/// Batch after batch until nothing is left.
-async fn purge(url: String) -> Result<Purging> {
-    let store = PostgresStore::new(&PgPool::connect_lazy(&url)?);
-    let start = Instant::now();
-    let mut purging = Purging { records: 0, took: Duration::ZERO, slowest: Duration::ZERO };
-    loop {
-        let sent = Instant::now();
-        let purged = store.purge(&Purge::at_any_time(BATCH)).await?;
-        purging.slowest = purging.slowest.max(sent.elapsed());
-        purging.records += u64::from(purged.records);
-        if !purged.more {
-            purging.took = start.elapsed();
-            return Ok(purging);
-        }
-    }
 }

@@ -66,7 +66,7 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
-/// So long a measurement goes on until there is an answer to measure.
+/// So long is waited for a first answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What all connections share.
@@ -146,10 +146,10 @@ async fn connection(shared: Arc<Shared>) -> Seen {
     }
 }
 
-/// Sends each of so many keys once, by a few connections, so that they are answered from now on.
+/// Sends each of so many keys, by a few connections, until it is answered: from now on it is a replay.
 pub(crate) async fn prepare(address: SocketAddr, count: u64) -> Result<()> {
     let next = Arc::new(AtomicU64::new(0));
-    let mut connections = JoinSet::new();
+    let mut connections = JoinSet::<Result<()>>::new();
     for _ in 0..16 {
         let (next, mut client, mut request) = (Arc::clone(&next), Client::new(address), Request::new(Duration::ZERO));
         connections.spawn(async move {
@@ -158,11 +158,7 @@ pub(crate) async fn prepare(address: SocketAddr, count: u64) -> Result<()> {
                 if nr >= count {
                     return Ok(());
                 }
-                match client.send(request.with_key(nr)).await {
-                    Ok(Reply { status: 201, .. }) => {}
-                    Ok(reply) => return Err(format!("a first request was answered {}", reply.status)),
-                    Err(error) => return Err(format!("a first request was not answered: {error}")),
-                }
+                until_answered(&mut client, request.with_key(nr)).await?;
             }
         });
     }
@@ -170,6 +166,21 @@ pub(crate) async fn prepare(address: SocketAddr, count: u64) -> Result<()> {
         ended??;
     }
     Ok(())
+}
+
+/// Sends it again as a client does that is told to, within bounds.
+async fn until_answered(client: &mut Client, request: &[u8]) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        match client.send(request).await {
+            Ok(Reply { status: 201, .. }) => return Ok(()),
+            Ok(Reply { status: 409 | 503, .. }) if start.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Ok(reply) => return Err(format!("a first request was answered {}", reply.status).into()),
+            Err(error) => return Err(format!("a first request was not answered: {error}").into()),
+        }
+    }
 }
 
 /// The value below which this share of the sorted ones lies, in milliseconds.

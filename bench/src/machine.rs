@@ -21,8 +21,11 @@ fn stat(pid: i32) -> Result<Vec<i64>> {
 }
 
 fn ticks(ticks: i64) -> Duration {
-    let ticks = u32::try_from(ticks.max(0)).unwrap_or(u32::MAX);
-    Duration::from_secs(1) * ticks / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100)
+    Duration::from_secs_f64(ticks.max(0) as f64 / ticks_per_second())
+}
+
+pub(crate) fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
 }
 
 /// CPU that a process has used, without its children.

@@ -23,6 +23,7 @@ pub(crate) const USAGE: &str = "usage: idem-bench COMMAND [OPTIONS]
   --keys 10000,1000000,5000000 of `growth`: how many keys are stored before
   --expired 1000000            of `growth`: how many are purged
   --bodies 10000               of `memory`: how many sleep; of `overload`: how many wait
+  --store-timeout 5            of `overload`: how long the runtime waits for the database, in seconds
   --write                      also put the tables into bench/README.md, and draw the chart
 
 The database server is started in TMPDIR, which must lie on the disk that is to be measured.";
@@ -54,6 +55,7 @@ pub(crate) struct Options {
     pub(crate) keys: Vec<u64>,
     pub(crate) expired: u64,
     pub(crate) bodies: usize,
+    pub(crate) store_timeout: Duration,
     pub(crate) write: bool,
 }
 
@@ -70,6 +72,7 @@ impl Default for Options {
             keys: vec![10_000, 1_000_000, 5_000_000],
             expired: 1_000_000,
             bodies: 10_000,
+            store_timeout: Duration::from_secs(5),
             write: false,
         }
     }
@@ -117,6 +120,7 @@ fn options(mut parser: Parser) -> Result<Options> {
             Arg::Long("keys") => options.keys = list(&mut parser, |it| Ok(it.parse()?))?,
             Arg::Long("expired") => options.expired = parser.value()?.parse()?,
             Arg::Long("bodies") => options.bodies = parser.value()?.parse()?,
+            Arg::Long("store-timeout") => options.store_timeout = seconds(&mut parser)?,
             Arg::Long("write") => options.write = true,
             other => return Err(format!("{}\n\n{USAGE}", other.unexpected()).into()),
         }
@@ -126,11 +130,12 @@ fn options(mut parser: Parser) -> Result<Options> {
 
 fn serve(mut parser: Parser) -> Result<Setting> {
     let variant = Variant::named(&parser.value()?.string()?)?;
-    let mut setting = Setting { variant, url: String::new(), purge_every: Duration::ZERO };
+    let mut setting = Setting::new(variant, String::new());
     while let Some(argument) = parser.next()? {
         match argument {
             Arg::Long("url") => setting.url = parser.value()?.string()?,
             Arg::Long("purge-every") => setting.purge_every = seconds(&mut parser)?,
+            Arg::Long("store-timeout") => setting.store_timeout = seconds(&mut parser)?,
             other => return Err(other.unexpected().into()),
         }
     }

@@ -34,7 +34,7 @@ pub(crate) async fn overload(options: &Options) -> Result<()> {
         text.push_str(&open::load(&mut place, variant, capacity, connections, options.measure * 5).await?);
     }
     for variant in [Variant::Held, Variant::Transactional] {
-        text.push_str(&silent::database(&mut place, variant, connections / 2).await?);
+        text.push_str(&silent::database(&mut place, variant, connections / 2, options.store_timeout).await?);
     }
     println!("{text}");
     if options.write { report::write("overload", &text) } else { Ok(()) }

@@ -67,6 +67,13 @@ async fn multiply(look: &mut PgConnection, table: &str) -> Result<()> {
     Ok(())
 }
 
+/// How many records are there that are so old.
+pub(crate) async fn expired(place: &mut Place) -> Result<i64> {
+    let Place::Postgres { look, .. } = place else { return Err(NOT_POSTGRES.into()) };
+    let expired = "select count(*) from idem.idem_key where guard_until < now() - interval '1 hour'";
+    Ok(sqlx::query_scalar(expired).fetch_one(look).await?)
+}
+
 /// What the library's tables have, with their indexes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {

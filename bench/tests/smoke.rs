@@ -39,6 +39,14 @@ fn every_row_of_growth_is_filled() {
 }
 
 #[test]
+fn a_silent_database_and_too_much_are_answered() {
+    let printed = bench(&[&["overload", "--bodies", "60", "--store-timeout", "1"], &SHORT[..]].concat());
+    assert_eq!(printed.matches("0 got no answer").count(), 4, "{printed}");
+    assert_eq!(printed.matches("30 of 30 were within").count(), 2, "{printed}");
+    assert!(!printed.contains("the connection broke"), "{printed}");
+}
+
+#[test]
 fn what_sleeps_is_weighed() {
     is_filled(&bench(&["memory", "--bodies", "100"]));
 }
@@ -47,7 +55,9 @@ fn what_sleeps_is_weighed() {
 fn is_filled(printed: &str) {
     assert!(printed.contains("\n| "), "no table:\n{printed}");
     assert!(!printed.contains("NaN") && !printed.contains("inf"), "a cell without a number:\n{printed}");
-    assert!(!printed.contains("Not every request was answered 201"), "{printed}");
+    for told in printed.lines().filter(|line| line.starts_with("Not every request was answered 201")) {
+        assert!(told.split(" × ").skip(1).all(|status| status.starts_with("503")), "{told}"); // 503: a busy machine
+    }
     let effects = printed.split("#### ").find(|section| section.starts_with("32 requests"));
     for row in
         effects.into_iter().flat_map(str::lines).filter(|row| row.starts_with("| by hand") || row.starts_with("| **"))

@@ -18,6 +18,7 @@ use crate::{
     child::Process,
     load::{self, Client, Request, unique},
     place::Place,
+    serve::Setting,
     variant::Variant,
 };
 
@@ -26,27 +27,62 @@ const SILENT: Duration = Duration::from_secs(15);
 /// Who has no answer by then is said to have none.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) async fn database(place: &mut Place, variant: Variant, waiting: usize) -> Result<String> {
+pub(super) async fn database(
+    place: &mut Place,
+    variant: Variant,
+    waiting: usize,
+    store_timeout: Duration,
+) -> Result<String> {
     place.clear().await?;
-    let process = Process::start(&setting(place, variant)).await?;
+    let process = Process::start(&Setting { store_timeout, ..setting(place, variant) }).await?;
     let address = process.address();
     load::prepare(address, 64).await?; // so that its connections are there
     place.clear().await?;
-    let mut clients = connected(address, waiting).await?;
+    let clients = connected(address, waiting).await?;
     let memory = Memory::watch(process.pid()?);
     let stopped = Stopped::all_of(place)?;
-    let start = Instant::now();
+    let mut waited = send_all(clients, stopped).await?;
+    let [before, first, second] = memory.seen().await?;
+    let settled = ask_again(address, waited.keys).await?;
+    process.stop().await?;
+    let (effects, of_keys, most) = place.effects().await?;
+    Ok(format!(
+        "\n#### {variant}: a database that is silent for up to {} s, with {waiting} requests waiting\n\n{}\n\
+         {} got no answer within {} s; the last one came after {:.1} s. Memory of the server: {before:.0} MiB before, \
+         at most {first:.0} in the first half, at most {second:.0} in the second. When it spoke again, each key was asked for \
+         once more until it was answered: {settled} of {waiting} were within {} s, with {effects} effects of {of_keys} keys, at \
+         most {most} of one.\n",
+        SILENT.as_secs(),
+        rows(&mut waited.answers),
+        waited.unanswered,
+        PATIENCE.as_secs(),
+        waited.last.as_secs_f64(),
+        PATIENCE.as_secs(),
+    ))
+}
+
+/// What became of those who wait.
+#[derive(Debug, Default)]
+struct Waited {
+    answers: Answers,
+    unanswered: u64,
+    keys: Vec<u64>,
+    /// When the last answer came.
+    last: Duration,
+}
+
+/// One request each, all at once. The database goes on when all are answered, or its time is over.
+async fn send_all(clients: Vec<Client>, stopped: Stopped) -> Result<Waited> {
+    let (start, mut stopped) = (Instant::now(), Some(stopped));
     let mut requests = JoinSet::new();
-    for mut client in clients.drain(..) {
-        let nr = unique();
+    for mut client in clients {
         requests.spawn(async move {
-            let (mut request, start) = (Request::new(Duration::ZERO), Instant::now());
+            let (nr, mut request, start) = (unique(), Request::new(Duration::ZERO), Instant::now());
             let reply = timeout(PATIENCE, client.send(request.with_key(nr))).await.ok();
             (nr, reply.map(|reply| reply.map_or(0, |reply| reply.status)), start.elapsed())
         });
     }
-    let (mut answers, mut unanswered, mut keys, mut last) = (Answers::new(), 0, Vec::new(), Duration::ZERO);
-    let mut stopped = Some(stopped);
+    let mut waited = Waited::default();
     while !requests.is_empty() {
         match timeout(SILENT.saturating_sub(start.elapsed()), requests.join_next()).await {
             Err(_) if stopped.is_some() => stopped = None,
@@ -54,34 +90,17 @@ pub(super) async fn database(place: &mut Place, variant: Variant, waiting: usize
             Ok(None) => break,
             Ok(Some(ended)) => {
                 let (nr, status, took) = ended?;
-                keys.push(nr);
-                match status {
-                    None => unanswered += 1,
-                    Some(status) => {
-                        answers.entry(status).or_default().push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
-                        last = last.max(start.elapsed());
-                    }
-                }
+                waited.keys.push(nr);
+                let Some(status) = status else {
+                    waited.unanswered += 1;
+                    continue;
+                };
+                waited.answers.entry(status).or_default().push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
+                waited.last = start.elapsed();
             }
         }
     }
-    drop(stopped); // and goes on
-    let [before, first, second] = memory.seen().await?;
-    let settled = ask_again(address, keys).await?;
-    process.stop().await?;
-    let (effects, of_keys, most) = place.effects().await?;
-    Ok(format!(
-        "\n#### {variant}: a database that is silent for up to {} s, with {waiting} requests waiting\n\n{}\n\
-         {unanswered} got no answer within {} s; the last one came after {:.1} s. Memory of the server: {before:.0} MiB before, \
-         at most {first:.0} in the first half, at most {second:.0} in the second. When it spoke again, each key was asked for \
-         once more until it was answered: {settled} of {waiting} were within {} s, with {effects} effects of {of_keys} keys, at \
-         most {most} of one.\n",
-        SILENT.as_secs(),
-        rows(&mut answers),
-        PATIENCE.as_secs(),
-        last.as_secs_f64(),
-        PATIENCE.as_secs(),
-    ))
+    Ok(waited)
 }
 
 /// So many clients, each with its connection.
@@ -102,8 +121,7 @@ async fn ask_again(address: SocketAddr, mut open: Vec<u64>) -> Result<usize> {
     while !open.is_empty() && start.elapsed() < PATIENCE {
         let mut still = Vec::new();
         for nr in open {
-            let reply = client.send(request.with_key(nr)).await;
-            if reply.map_or(0, |reply| reply.status) != 201 {
+            if start.elapsed() > PATIENCE || !client.send(request.with_key(nr)).await.is_ok_and(|it| it.status == 201) {
                 still.push(nr);
             }
         }

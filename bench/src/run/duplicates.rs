@@ -14,10 +14,10 @@ use tokio::{
 
 use crate::{
     Result,
+    cell::setting,
     child::Process,
     load::{Client, Reply, Request},
     place::Place,
-    serve::Setting,
     variant::Variant,
 };
 
@@ -50,8 +50,7 @@ pub(super) async fn table(place: &mut Place, variants: &[Variant]) -> Result<Str
     );
     for &variant in variants {
         place.clear().await?;
-        let setting = Setting { variant, url: place.url(), purge_every: Duration::ZERO };
-        let process = Process::start(&setting).await?;
+        let process = Process::start(&setting(place, variant)).await?;
         let answers = ask(process.address()).await?;
         process.stop().await?;
         let (effects, _, most) = place.effects().await?;

@@ -14,11 +14,11 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new(variants: &'static [Variant], connections: Vec<usize>, database: Database) -> Self {
+    pub(crate) fn new(variants: &'static [Variant], connections: Vec<usize>, database: Database) -> Self {
         Self { variants, connections, database, cells: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, connections: usize, variant: Variant, measured: Measured) {
+    pub(crate) fn add(&mut self, connections: usize, variant: Variant, measured: Measured) {
         self.cells.entry((connections, variant)).or_default().push(measured);
     }
 
@@ -96,6 +96,12 @@ impl fmt::Display for Grid {
             }
         }
         self.table(f, |connections, variant| self.costs(connections, variant))?;
+        let others = || self.cells.values().flatten().map(|it| it.others * 100.0);
+        let (median, most) = (others().median(), others().fold(0.0, f64::max));
+        writeln!(
+            f,
+            "\nOther processes had {median:.0} % of the CPUs (the median of all measurements), and {most:.0} % at most."
+        )?;
         for ((connections, variant), statuses) in self.unexpected() {
             let statuses: Vec<_> = statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
             writeln!(f, "\nNot every request was answered 201: {variant}, {connections}: {}.", statuses.join(", "))?;
