@@ -1,6 +1,9 @@
 //! `memory`: of a request whose body sleeps.
 
-use std::{fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
 
 use tokio::{task::JoinSet, time::sleep};
 
@@ -17,9 +20,11 @@ use crate::{
 };
 
 /// Longer than all of them take to fall asleep, and a look at them.
-const NAP: Duration = Duration::from_secs(300);
+const NAP: Duration = Duration::from_secs(1200);
 /// How long they may take for that.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
+/// So many come together, and the next when these sleep: what is weighed is sleep, not a crowd at the door.
+const AT_ONCE: usize = 64;
 
 pub(crate) async fn memory(options: &Options) -> Result<()> {
     let bodies = machine::connections(options.bodies)?;
@@ -54,27 +59,31 @@ async fn fall_asleep(process: &Process, bodies: usize) -> Result<(u64, u64)> {
     let mut first = Request::new(Duration::ZERO);
     look.send(first.with_key(unique())).await?; // so that what each process needs once is there
     let idle = machine::resident(process.pid()?)?;
-    let mut requests = JoinSet::new();
-    for nr in 0..bodies {
-        let mut request = Request::new(NAP);
-        requests.spawn(async move {
-            let mut client = Client::new(address);
-            client.send(request.with_key(unique())).await.map(|reply| reply.status)
-        });
-        if nr % 64 == 63 {
-            sleep(Duration::from_millis(5)).await; // no faster than a server takes connections
+    let (mut requests, start) = (JoinSet::new(), Instant::now());
+    while requests.len() < bodies {
+        for _ in 0..AT_ONCE.min(bodies - requests.len()) {
+            requests.spawn(async move {
+                let (mut client, mut request) = (Client::new(address), Request::new(NAP));
+                client.send(request.with_key(unique())).await.map(|reply| reply.status)
+            });
+        }
+        let expected = requests.len() + 1; // and the first
+        while asleep(&mut look).await? < expected {
+            if let Some(ended) = requests.try_join_next() {
+                return Err(format!("a request ended whose body should sleep: {:?}", ended?).into());
+            }
+            if start.elapsed() > PATIENCE {
+                let limit = PATIENCE.as_secs();
+                return Err(format!("not all bodies fell asleep within {limit} s; try fewer (`--bodies`)").into());
+            }
+            sleep(Duration::from_millis(2)).await;
         }
     }
-    let expected = bodies + 1; // and the first
-    for _ in 0..PATIENCE.as_millis() / 100 {
-        sleep(Duration::from_millis(100)).await;
-        if let Some(ended) = requests.try_join_next() {
-            return Err(format!("a request ended whose body should sleep: {:?}", ended?).into());
-        }
-        look.send(b"GET /asleep HTTP/1.1\r\nhost: bench\r\n\r\n").await?;
-        if look.body().parse::<usize>()? >= expected {
-            return Ok((idle, machine::resident(process.pid()?)?));
-        }
-    }
-    Err(format!("not all of {bodies} bodies fell asleep in {} s; try fewer (`--bodies`)", PATIENCE.as_secs()).into())
+    Ok((idle, machine::resident(process.pid()?)?))
+}
+
+/// How many bodies sleep.
+async fn asleep(look: &mut Client) -> Result<usize> {
+    look.send(b"GET /asleep HTTP/1.1\r\nhost: bench\r\n\r\n").await?;
+    Ok(look.body().parse()?)
 }
