@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::{
     Result,
     child::Process,
-    load::{self, Keys, Load, percentile},
+    load::{self, Keys, Load, Request, percentile},
     machine,
     place::Place,
     serve::Setting,
@@ -85,7 +85,8 @@ pub(crate) async fn drive_during<T>(
 ) -> Result<(Measured, T)> {
     let before = place.wal().await?;
     let process = Process::start(setting).await?;
-    let load = Load { address: process.address(), connections: pace.connections, keys, warm_up: pace.warm_up };
+    let request = Request::new(Duration::ZERO);
+    let load = Load { address: process.address(), connections: pace.connections, keys, warm_up: pace.warm_up, request };
     let (server, myself) = (process.pid()?, i32::try_from(std::process::id())?);
     let driven = load::closed(&load, during, || {
         let (server, load) = (machine::cpu(server)?, machine::cpu(myself)?);

@@ -44,6 +44,7 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
     pub(crate) keys: Keys,
     pub(crate) warm_up: Duration,
+    pub(crate) request: Request,
 }
 
 /// What came of a load.
@@ -124,7 +125,7 @@ pub(crate) async fn closed<S, T>(
 }
 
 async fn connection(shared: Arc<Shared>) -> Seen {
-    let (mut seen, mut request) = (Seen::default(), Request::new(Duration::ZERO));
+    let (mut seen, mut request) = (Seen::default(), shared.load.request.clone());
     let mut client = Client::new(shared.load.address);
     loop {
         let nr = match shared.load.keys {

@@ -9,6 +9,7 @@ mod machine;
 mod memory;
 mod options;
 mod overload;
+mod peers;
 mod place;
 mod postgres;
 mod report;
@@ -44,6 +45,7 @@ fn begin() -> Result<()> {
         Command::Growth(options) => measuring.block_on(growth::growth(&options)),
         Command::Overload(options) => measuring.block_on(overload::overload(&options)),
         Command::Memory(options) => measuring.block_on(memory::memory(&options)),
+        Command::Peers(options) => measuring.block_on(peers::peers(&options)),
         Command::Help => {
             println!("{USAGE}");
             Ok(())

@@ -12,6 +12,7 @@ pub(crate) const USAGE: &str = "usage: idem-bench COMMAND [OPTIONS]
   growth     with many keys stored, and while a million of them are purged
   overload   more than the server can do, and a database that does not answer
   memory     of a request whose body sleeps
+  peers      three steps on Restate (npm) and DBOS (PyPI), which it installs into a temporary folder
 
   --seconds 2                  how long each cell is measured
   --warm-up 1                  and how long it is driven before, in seconds
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     Growth(Options),
     Overload(Options),
     Memory(Options),
+    Peers(Options),
     Serve(Setting),
     Help,
 }
@@ -101,6 +103,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         "growth" => options(parser).map(Command::Growth),
         "overload" => options(parser).map(Command::Overload),
         "memory" => options(parser).map(Command::Memory),
+        "peers" => options(parser).map(Command::Peers),
         "help" => Ok(Command::Help),
         other => Err(format!("there is no command `{other}`\n\n{USAGE}").into()),
     }

@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_readme_has_the_markers_of_every_command() {
         let readme = fs::read_to_string(folder().join("README.md")).unwrap();
-        for command in ["run", "growth", "overload", "memory"] {
+        for command in ["run", "growth", "overload", "memory", "peers"] {
             assert!(between(&readme, command, "").is_some(), "{command}");
         }
     }

@@ -17,12 +17,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// One whose body takes so long.
+    /// To the server under test, one whose body takes so long.
     pub(crate) fn new(pause: Duration) -> Self {
+        Self::to("/", pause)
+    }
+
+    pub(crate) fn to(path: &str, pause: Duration) -> Self {
         let body =
             format!(r#"{{"reference":"{KEY}","amount":129900,"currency":"EUR","pause_ms":{}}}"#, pause.as_millis());
         let text = format!(
-            "POST / HTTP/1.1\r\nhost: bench\r\nx-tenant: {TENANT}\r\nidempotency-key: \"{KEY}\"\r\n\
+            "POST {path} HTTP/1.1\r\nhost: bench\r\nx-tenant: {TENANT}\r\nidempotency-key: \"{KEY}\"\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len(),
         );
