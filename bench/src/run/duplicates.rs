@@ -23,8 +23,8 @@ use crate::{
 
 const KEYS: u64 = 50;
 const DUPLICATES: u64 = 32;
-/// Of those, the first to send and a few more hang up.
-const HANGING_UP: u64 = 8;
+/// One in so many hangs up: of each fourth key, the first to send among them.
+const HANGING_UP: u64 = 4;
 /// So long the body takes before its effect.
 const BODY: Duration = Duration::from_millis(20);
 /// So long a client waits that hangs up, at most.
@@ -45,7 +45,7 @@ struct Answers {
 
 pub(super) async fn table(place: &mut Place, variants: &[Variant]) -> Result<String> {
     let mut text = format!(
-        "\n#### {DUPLICATES} requests at once with each of {KEYS} keys, {HANGING_UP} of whose clients hang up\n\n\
+        "\n#### {DUPLICATES} requests at once with each of {KEYS} keys, one in {HANGING_UP} of whose clients hangs up\n\n\
          | | effects | most of one key | answers | answered within 5 s |\n|---|---|---|---|---|\n"
     );
     for &variant in variants {
@@ -69,7 +69,8 @@ async fn ask(address: SocketAddr) -> Result<Answers> {
     for key in 0..KEYS {
         let mut requests = JoinSet::new();
         for nr in 0..DUPLICATES {
-            let patience = (nr < HANGING_UP).then(|| Duration::from_millis(fastrand::u64(..PATIENCE)));
+            let patience =
+                (nr % HANGING_UP == key % HANGING_UP).then(|| Duration::from_millis(fastrand::u64(..PATIENCE)));
             requests.spawn(async move {
                 let mut request = Request::new(BODY);
                 let mut client = Client::new(address);
