@@ -78,10 +78,11 @@ fn bars(svg: &mut String, grid: &Grid, connections: usize, left: f64, group: f64
 }
 
 fn legend(svg: &mut String) {
-    for (nr, (_, class, title)) in BARS.into_iter().enumerate() {
-        let x = LEFT + 166.0 * nr as f64;
+    let mut x = LEFT;
+    for (_, class, title) in BARS {
         push(svg, &format!("<rect class=\"{class}\" x=\"{x}\" y=\"34\" width=\"11\" height=\"11\"/>"));
         push(svg, &format!("<text x=\"{}\" y=\"44\">{title}</text>", x + 16.0));
+        x += 40.0 + 7.2 * title.len() as f64; // about as wide as its letters
     }
 }
 
