@@ -32,7 +32,7 @@ const SCRIPT: &str = r#"
 echo started
 read -r _
 "$1/pg_ctl" -D "$2" -m immediate stop >"$2/stop" 2>&1
-rm -rf "$2" "$2.init""#;
+rm -rf "${2%/*}""#;
 
 impl Server {
     /// In the folder for temporary files (`TMPDIR`), which should be on the disk that is to be measured.
