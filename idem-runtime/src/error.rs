@@ -121,7 +121,7 @@ impl Error {
     pub(crate) fn from_store(error: StoreError) -> Self {
         use crate::store::StoreErrorKind;
         let kind = match error.kind {
-            StoreErrorKind::Unavailable => {
+            StoreErrorKind::Unavailable | StoreErrorKind::Overloaded => {
                 ErrorKind::Unavailable { retry_after: Duration::from_secs(fastrand::u64(1..=5)) }
             }
             StoreErrorKind::Corrupt | StoreErrorKind::Setup => ErrorKind::Store,

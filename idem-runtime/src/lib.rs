@@ -3,6 +3,7 @@
 #![cfg_attr(not(feature = "axum"), allow(dead_code, reason = "some of what all share is used by handlers only"))]
 
 mod batch;
+mod batching;
 mod cache;
 mod call;
 #[cfg(any(test, feature = "conformance"))]

@@ -20,6 +20,7 @@ use tokio_util::{
 pub use self::builder::{BuildError, Builder, Fault};
 pub(crate) use self::builder::{Config, Rules};
 use crate::{
+    batching,
     cache::Cache,
     error::{Error, ErrorKind},
     lease::{GivenUp, Leases, Ticker},
@@ -91,6 +92,7 @@ impl Runtime {
     fn start(store: Arc<dyn Store>, config: Config) -> Self {
         let (draining, stop) = (CancellationToken::new(), CancellationToken::new());
         let background = TaskTracker::new();
+        let store = batching::around(store, config.batching(), background.clone());
         let cache = Arc::new(Cache::new(config.cache_bytes));
         let leases = Arc::new(Leases::new(config.lease));
         let limits = Limits {

@@ -8,7 +8,7 @@ use super::{Guard, Held, Lease, RETRY, Stage, warn};
 use crate::{
     Runtime,
     call::Call,
-    store::{Attempt, Claim, Claimed, Found, StoreError},
+    store::{Attempt, Claim, Claimed, Found, StoreError, StoreErrorKind},
 };
 
 /// Dropped, those are given back that the store has granted.
@@ -53,6 +53,10 @@ impl Claiming {
         let claims: Vec<Claim> = guards.iter().map(|guard| runtime.claim(&guard.call, guard.held.attempt)).collect();
         match runtime.ask_all(claims.len(), runtime.store().claim(&claims)).await {
             Ok(claimed) => Ok(claimed),
+            Err(error) if error.kind == StoreErrorKind::Overloaded => {
+                guards.iter().for_each(|guard| guard.held.progress().stage = Stage::Over); // nothing was sent
+                Err(error)
+            }
             Err(error) => {
                 self.warn(&error, "claim failed, sending it again");
                 tokio::time::sleep(RETRY.0).await; // the clock runs on: the first try may be the one that counted

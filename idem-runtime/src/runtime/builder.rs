@@ -18,6 +18,7 @@ const MAX_TTL: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const MIN_TTL: Duration = Duration::from_secs(1);
 const MIN_LEASE: Duration = Duration::from_secs(1);
 const MAX_NAMESPACE: usize = 64;
+const MAX_BATCH: usize = 1_000;
 
 /// Configures a [`Runtime`]. Every default can be read at its method.
 #[must_use = "a builder does nothing until `build()`"]
@@ -87,6 +88,23 @@ impl Builder {
     /// How long the store may take for one answer. Default 5 s.
     pub fn store_timeout(mut self, limit: Duration) -> Self {
         self.config.store_timeout = limit;
+        self
+    }
+
+    /// As many claims, or completions, or other questions of one kind, as go to the store in one statement and one commit:
+    /// 1 to 1,000, default 128. Calls that come while a statement is on its way share the next one; a quiet call is not
+    /// delayed, and costs what it would alone. A call that the store refuses does not fail the others; a reply that is lost
+    /// is lost for all of them, and each is sent again. 1 turns it off: each call has a statement of its own, over as many
+    /// connections as the store has.
+    pub fn batch(mut self, records: usize) -> Self {
+        self.config.batch = records;
+        self
+    }
+
+    /// How many calls may wait for a statement of each kind, where they share them (see [`batch`](Self::batch)). More are
+    /// refused at once with 503 and `Retry-After`, and nothing of them runs. Default 10,000.
+    pub fn store_queue(mut self, calls: usize) -> Self {
+        self.config.store_queue = calls;
         self
     }
 
@@ -213,6 +231,8 @@ impl Builder {
         let timeout = config.transaction_timeout();
         check(timeout.is_zero() || timeout > MAX_TTL, "`transaction_timeout` must be more than zero");
         check(config.store_timeout.is_zero(), "`store_timeout` must be more than zero");
+        check(!(1..=MAX_BATCH).contains(&config.batch), "`batch` must be 1 to 1,000; 1 is none");
+        check(config.store_queue == 0, "`store_queue` must be more than zero");
         #[cfg(feature = "axum")]
         check(config.in_flight == InFlight::Accepted && !config.http.shows_operations(), crate::http::NO_PLACE);
         #[cfg(feature = "axum")]

@@ -153,7 +153,13 @@ impl Recorded<'_> {
         let found = steps.into_iter().find(|found| found.name == step.name && found.result.is_some());
         match (found, error.kind) {
             (Some(_), _) => Ok(()),
-            (None, StoreErrorKind::Unavailable | StoreErrorKind::Corrupt | StoreErrorKind::Setup) => Err(failed(error)),
+            (
+                None,
+                StoreErrorKind::Unavailable
+                | StoreErrorKind::Overloaded
+                | StoreErrorKind::Corrupt
+                | StoreErrorKind::Setup,
+            ) => Err(failed(error)),
         }
     }
 }

@@ -21,6 +21,9 @@ pub enum StoreErrorKind {
     /// Cannot be reached, is full, locked or read-only: try again later.
     #[error("the store is unavailable")]
     Unavailable,
+    /// More callers wait for it than may: this one was not sent, and nothing of it has happened. Try again later.
+    #[error("the store has too much to do")]
+    Overloaded,
     /// Holds something that cannot be read.
     #[error("the store holds a record that cannot be read")]
     Corrupt,

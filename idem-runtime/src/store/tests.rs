@@ -64,6 +64,27 @@ mod shared {
     store_conformance!(steps paused);
 }
 
+/// As the runtime uses it.
+mod batched {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::batching::tests::batched;
+
+    async fn fresh() -> ((), Arc<dyn Store>) {
+        ((), batched(MemoryStore::volatile()))
+    }
+
+    async fn paused() -> ((), Arc<dyn Store>, Paused) {
+        tokio::time::pause();
+        ((), batched(MemoryStore::volatile()), Paused)
+    }
+
+    store_conformance!(fresh);
+    store_conformance!(timed paused);
+    store_conformance!(steps paused);
+}
+
 mod wrapped {
     use super::*;
 

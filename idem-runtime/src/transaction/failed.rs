@@ -23,7 +23,7 @@ pub(super) fn ended_by_itself() -> Error {
 /// The database refused what the body wrote, or was gone before the COMMIT.
 pub(crate) fn undone(error: StoreError) -> Error {
     let error = match error.kind {
-        StoreErrorKind::Unavailable => Error::from_store(error),
+        StoreErrorKind::Unavailable | StoreErrorKind::Overloaded => Error::from_store(error),
         StoreErrorKind::Corrupt | StoreErrorKind::Setup => {
             fault("what its body has left cannot be committed").with(|about| about.source = Some(Box::new(error)))
         }

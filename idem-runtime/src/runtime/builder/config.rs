@@ -5,6 +5,7 @@ use std::{sync::OnceLock, time::Duration};
 #[cfg(feature = "axum")]
 use crate::http::HttpConfig;
 use crate::{
+    batching::Limits,
     operation::{InFlight, Operation, registered},
     operations::OperationInfo,
     recovery::Hook,
@@ -21,6 +22,8 @@ pub(crate) struct Config {
     /// What the program has said.
     pub(super) transaction_timeout: Option<Duration>,
     pub(crate) store_timeout: Duration,
+    pub(crate) batch: usize,
+    pub(crate) store_queue: usize,
     pub(crate) sweep_every: Duration,
     pub(crate) cache_bytes: u64,
     pub(crate) max_response: u64,
@@ -79,6 +82,11 @@ impl Config {
         self.transaction_timeout.unwrap_or(Duration::from_secs(5))
     }
 
+    /// How calls share their statements.
+    pub(crate) fn batching(&self) -> Limits {
+        Limits { rows: self.batch, queue: self.store_queue, store_timeout: self.store_timeout }
+    }
+
     /// The program's annotations that this runtime serves.
     pub(crate) fn served(&self) -> impl Iterator<Item = &'static Operation> {
         registered().into_iter().filter(|operation| (self.serves)(operation.op))
@@ -97,6 +105,8 @@ impl Default for Config {
             provider_window: Duration::from_secs(23 * 60 * 60),
             transaction_timeout: None,
             store_timeout: Duration::from_secs(5),
+            batch: 128,
+            store_queue: 10_000,
             sweep_every: Duration::from_secs(1),
             cache_bytes: 16 * 1024 * 1024,
             max_response: 256 * 1024,

@@ -56,6 +56,26 @@ mod simple {
     }
 }
 
+/// As the runtime uses it.
+mod batched {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{batching::tests::batched, store::Store};
+    store_conformance!(fresh);
+    store_conformance!(timed fresh_with_clock);
+    store_conformance!(steps fresh_with_clock);
+
+    async fn fresh() -> ((), Arc<dyn Store>) {
+        ((), batched(Place::new().migrated().await))
+    }
+
+    async fn fresh_with_clock() -> ((), Arc<dyn Store>, Place) {
+        let place = Place::new();
+        ((), batched(place.migrated().await), place)
+    }
+}
+
 /// After `migrations/postgres/optional/partition.sql`, with fewer parts than it makes.
 mod partitioned {
     use super::*;

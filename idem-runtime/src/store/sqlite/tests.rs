@@ -22,6 +22,28 @@ store_conformance!(timed fresh_with_clock);
 store_conformance!(steps fresh_with_clock);
 store_conformance!(ordered fresh_with_clock);
 
+/// As the runtime uses it.
+mod batched {
+    use std::sync::Arc;
+
+    use super::{Place, Shifted};
+    use crate::{batching::tests::batched, store::Store, store_conformance};
+
+    store_conformance!(fresh);
+    store_conformance!(timed fresh_with_clock);
+    store_conformance!(steps fresh_with_clock);
+
+    async fn fresh() -> (Place, Arc<dyn Store>) {
+        let (place, store) = super::fresh().await;
+        (place, batched(store))
+    }
+
+    async fn fresh_with_clock() -> (Place, Arc<dyn Store>, Shifted) {
+        let (place, store, clock) = super::fresh_with_clock().await;
+        (place, batched(store), clock)
+    }
+}
+
 /// A folder with a database file.
 struct Place {
     folder: TempDir,
