@@ -57,6 +57,8 @@ pub(crate) fn around(store: Arc<dyn Store>, limits: Limits, tasks: TaskTracker) 
 /// others wait for is lost. One that has not been sent is not sent any more.
 struct Batching {
     store: Arc<dyn Store>,
+    /// Only one can write at a time, for as long as a body may take.
+    one_writer: bool,
     claims: Arc<Lane<Claims>>,
     finishes: Arc<Lane<Finishes>>,
     peeks: Arc<Lane<Peeks>>,
@@ -68,10 +70,11 @@ impl Batching {
     fn new(store: Arc<dyn Store>, limits: Limits, tasks: TaskTracker) -> Self {
         let ground = Arc::new(Ground::new(Arc::clone(&store), limits, tasks));
         // Where only one can write, a second statement would wait for the first, and carry less than if it had not begun.
-        let alone = store.transactions().is_some_and(|transactions| transactions.exclusive);
-        let writers = if alone { 1 } else { width::MOST };
+        let one_writer = store.transactions().is_some_and(|transactions| transactions.exclusive);
+        let writers = if one_writer { 1 } else { width::MOST };
         Self {
             store,
+            one_writer,
             claims: Lane::new(&ground, writers),
             finishes: Lane::new(&ground, writers),
             peeks: Lane::new(&ground, width::MOST),
@@ -81,11 +84,25 @@ impl Batching {
     }
 }
 
+impl Batching {
+    /// A replay waits for nobody's write lock, and must not come to wait for one beside a claim that does: where it would wait for
+    /// company, it is read first.
+    async fn claim_one(&self, claim: &Claim) -> Result<Claimed, StoreError> {
+        if self.one_writer
+            && self.claims.would_wait(claim)
+            && let Some(found) = self.peeks.ask(&claim.peek()).await?
+        {
+            return Ok(Claimed::Found(found));
+        }
+        self.claims.ask(claim).await
+    }
+}
+
 #[async_trait::async_trait]
 impl Store for Batching {
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         match claims {
-            [claim] => Ok(vec![self.claims.ask(claim).await?]),
+            [claim] => Ok(vec![self.claim_one(claim).await?]),
             _ => self.store.claim(claims).await,
         }
     }

@@ -99,6 +99,12 @@ impl<V: Verb> Lane<V> {
         }
     }
 
+    /// It would be sent with others, and another way of finding out tells it the same.
+    pub(super) fn would_wait(&self, item: &V::Item) -> bool {
+        let state = self.state();
+        !(state.queue.is_empty() && state.has_room()) && !state.unsure.contains(V::attempt(item))
+    }
+
     /// # Errors
     /// [`StoreErrorKind::Overloaded`]
     fn way(self: &Arc<Self>, item: &V::Item) -> Result<Way<V>, StoreError> {

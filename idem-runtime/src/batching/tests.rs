@@ -2,6 +2,8 @@
 
 mod failures;
 mod gated;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) mod load;
 
 use tokio::task::JoinHandle;
 
@@ -33,7 +35,11 @@ impl Place {
     }
 
     fn with(limits: Limits) -> Self {
-        let (gated, tasks) = (Gated::new(), TaskTracker::new());
+        Self::over(Gated::new(), limits)
+    }
+
+    fn over(gated: Arc<Gated>, limits: Limits) -> Self {
+        let tasks = TaskTracker::new();
         let store = around(Arc::clone(&gated) as Arc<dyn Store>, limits, tasks.clone());
         Self { gated, store, tasks }
     }
@@ -183,6 +189,24 @@ async fn clause_46_looks_and_ends_have_lanes_of_their_own() {
     for claim in &claims {
         found!(place.store.peek(&[claim.peek()]).await.unwrap().remove(0), Some(Found::Replay(_)));
     }
+}
+
+/// On SQLite a body with a `Tx` may hold the write lock for seconds, and all claims that are not answered by what is there.
+#[tokio::test(start_paused = true)]
+async fn clause_46_a_replay_does_not_wait_for_a_write_lock_beside_a_claim() {
+    let gated = Gated::new();
+    gated.one_writer.store(true, std::sync::atomic::Ordering::Relaxed);
+    let first = claim("k");
+    own(&gated.inner, &first).await;
+    gated.inner.finish(&[done(&first)]).await.unwrap();
+    let place = Place::over(gated, LIMITS);
+    let waiting = place.ask_all(&claims(0..3)).await;
+    let replay = place.ask(&claim("k")).await;
+    found!(replay.await.unwrap(), Ok(Claimed::Found(Found::Replay(_))));
+    assert_eq!(place.gated.sizes(), [1], "and nobody has got it yet");
+    place.gated.open();
+    owned(waiting).await;
+    assert_eq!(place.gated.sizes(), [1, 2]);
 }
 
 /// A slice is one statement already.

@@ -12,6 +12,7 @@ mod resolve;
 mod resume;
 mod schema;
 mod sql;
+mod stack;
 mod step;
 mod survey;
 mod transaction;
@@ -45,7 +46,7 @@ use crate::key::RecordId;
 /// | durability | that of a commit: what a verb reported survives a crash, if `fsync` is on and `synchronous_commit` is not off ([`check`](Store::check) looks) |
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
-/// | connections | a pool of its own, 4 by default and opened when first needed, and one more to purge; clones share them |
+/// | connections | 4 of its own by default, opened when first needed, and one more to purge; clones share them |
 /// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
@@ -144,7 +145,7 @@ impl PostgresStore {
         schema::migrate(&self.options, &self.schema).await
     }
 
-    /// Made when first needed: a pool wants the runtime that it will live in.
+    /// Made when first needed, as are the connections.
     fn verbs(&self) -> &Verbs {
         self.verbs.get_or_init(|| Verbs {
             connections: Connections::new(

@@ -20,12 +20,15 @@ pub(super) struct Gated {
     /// Of so many statements the replies are lost.
     pub(super) lost: AtomicUsize,
     pub(super) panics: AtomicBool,
+    /// Looks are not held up, and it says that only one can write.
+    pub(super) one_writer: AtomicBool,
 }
 
 impl Gated {
     pub(super) fn new() -> Arc<Self> {
-        let (sent, refused, lost, panics) = Default::default();
-        Arc::new(Self { inner: MemoryStore::volatile(), gate: Semaphore::new(0), sent, refused, lost, panics })
+        let (sent, refused, lost, panics, one_writer) = Default::default();
+        let inner = MemoryStore::volatile();
+        Arc::new(Self { inner, gate: Semaphore::new(0), sent, refused, lost, panics, one_writer })
     }
 
     pub(super) fn open(&self) {
@@ -70,7 +73,14 @@ impl Store for Gated {
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         self.through(claims.iter().map(|claim| claim.record).collect(), self.inner.claim(claims)).await
     }
+    fn transactions(&self) -> Option<Transactions> {
+        let one_writer = self.one_writer.load(Ordering::Relaxed);
+        one_writer.then_some(Transactions { database: "of a test", exclusive: true })
+    }
     async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
+        if self.one_writer.load(Ordering::Relaxed) {
+            return self.inner.peek(peeks).await;
+        }
         self.through(peeks.iter().map(|peek| peek.record).collect(), self.inner.peek(peeks)).await
     }
     async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {

@@ -1,26 +1,24 @@
 //! Connections of the store's own, and the one way a statement takes to the server and back.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
+    AssertSqlSafe, ConnectOptions, PgConnection,
+    postgres::{PgConnectOptions, PgRow},
 };
 
 use super::{
     argument::{self, Arg},
     error::{self, failed},
     sql::Statement,
+    stack::Stack,
 };
 use crate::store::StoreError;
 
 /// How long a verb waits for a connection, and how much longer than its own time-out for a statement whose server does
 /// not even say that the time is over.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a statement is sent that the server undid for another's sake.
 const TRIES: u32 = 3;
@@ -46,26 +44,13 @@ pub(super) enum Work {
 /// The connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    pool: PgPool,
+    stack: Stack,
     protocol: Protocol,
     timeout: Duration,
-    broken: Arc<Broken>,
 }
 
-/// When a connection was last found broken. All that are older are suspects: after a restart of the server one verb
-/// fails, not one per connection.
-#[derive(Debug, Default)]
-struct Broken(Mutex<Option<Instant>>);
-
-impl Broken {
-    fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-
-    fn after(&self, age: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|since| since.elapsed() <= age)
-    }
-}
+/// What a new connection is told first.
+pub(super) type Set = Box<dyn Fn(&mut PgConnection) -> BoxFuture<'_, Result<(), sqlx::Error>> + Send + Sync>;
 
 impl Connections {
     /// Opens nothing yet.
@@ -76,25 +61,15 @@ impl Connections {
         timeout: Duration,
         work: Work,
     ) -> Self {
-        let broken = Arc::new(Broken::default());
-        let suspects = Arc::clone(&broken);
-        let pool = PgPoolOptions::new()
-            .max_connections(connections)
-            .acquire_timeout(PATIENCE)
-            .test_before_acquire(false) // a round trip per verb; `before_acquire` sorts out the dead without one
-            .before_acquire(move |_, connection| {
-                let sound = !suspects.after(connection.age);
-                Box::pin(async move { Ok(sound) })
-            });
-        let (pool, options) = match protocol {
-            Protocol::Prepared => {
-                (pool.after_connect(move |connection, _| Box::pin(set_up(connection, timeout, work))), options)
-            }
+        let (set, options): (Set, _) = match protocol {
+            Protocol::Prepared => (Box::new(move |connection| set_up(connection, timeout, work)), options),
             // A pooler need not know this start-up parameter, and no float is sent or read. The driver logs slow
             // statements; these have answers in their text.
-            Protocol::Simple => (pool, options.extra_float_digits(None).disable_statement_logging()),
+            Protocol::Simple => {
+                (Box::new(|_| Box::pin(async { Ok(()) })), options.extra_float_digits(None).disable_statement_logging())
+            }
         };
-        Self { pool: pool.connect_lazy_with(options), protocol, timeout, broken }
+        Self { stack: Stack::new(options, connections, set), protocol, timeout }
     }
 
     pub(super) fn protocol(&self) -> Protocol {
@@ -102,8 +77,8 @@ impl Connections {
     }
 
     #[cfg(test)]
-    pub(super) fn pool(&self) -> &PgPool {
-        &self.pool
+    pub(super) async fn lend(&self) -> super::stack::Lent<'_> {
+        self.stack.lend().await.unwrap()
     }
 
     /// Runs one statement, which is a transaction of its own, and reads all of its rows. It may be sent again only where
@@ -131,7 +106,7 @@ impl Connections {
     }
 
     async fn once(&self, statement: &Statement, args: &[Arg<'_>]) -> Result<Vec<PgRow>, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.stack.lend().await?;
         let rows: BoxFuture<'_, _> = match self.protocol {
             Protocol::Prepared => Box::pin(argument::bound(statement, args).fetch_all(&mut *connection)),
             Protocol::Simple => {
@@ -139,14 +114,12 @@ impl Connections {
                 sqlx::raw_sql(AssertSqlSafe(message)).fetch_all(&mut *connection)
             }
         };
-        let error = match self.within_patience(rows).await {
-            Ok(rows) => return Ok(rows),
-            Err(error) if !error::breaks_connections(&error) => return Err(error),
-            Err(error) => error,
-        };
-        self.broken.now();
-        drop(connection.detach()); // closes the socket without a word to a server that may not listen
-        Err(error)
+        let rows = self.within_patience(rows).await;
+        match &rows {
+            Err(error) if error::breaks_connections(error) => connection.is_broken(),
+            _ => connection.give_back(),
+        }
+        rows
     }
 }
 

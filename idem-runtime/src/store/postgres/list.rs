@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 
 use super::{
     argument::{Arg, text},
-    record::{self, Stored, column},
+    record::{self, column},
     verbs::{Verbs, millis, uuid},
 };
 use crate::{
@@ -90,7 +90,8 @@ pub(super) fn rows(rows: &[PgRow]) -> Result<Vec<(Record, u32)>, StoreError> {
     for row in rows {
         let id = RecordId::from(record::kid(row)?.into_bytes());
         if records.last().is_none_or(|(last, _)| last.id != id) {
-            let Stored { row, op, scope, now } = record::found(row)?;
+            let (op, scope) = (column(row, "op")?, column(row, "scope")?);
+            let (row, now) = record::found(row)?;
             let since_1970 = Duration::from_millis(u64::try_from(now.0).unwrap_or(0));
             let record = row.record(id, (op, scope), Vec::new(), now, SystemTime::UNIX_EPOCH + since_1970);
             records.push((record, row.tries));

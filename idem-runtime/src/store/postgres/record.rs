@@ -13,37 +13,26 @@ use crate::{
     },
 };
 
-/// A record as the statements select it.
-pub(super) struct Stored {
-    pub(super) row: Row,
-    pub(super) op: String,
-    pub(super) scope: String,
-    /// The instant of the statement.
-    pub(super) now: Millis,
-}
-
-pub(super) fn found(row: &PgRow) -> Result<Stored, StoreError> {
-    Ok(Stored {
-        op: column(row, "op")?,
-        scope: column(row, "scope")?,
-        now: Millis(column(row, "now")?),
-        row: Row {
-            state: State::from_code(column(row, "state")?),
-            reason: Reason::from_code(column(row, "reason")?),
-            fence: Fence(column(row, "fence")?),
-            attempt: Attempt::from(column::<Uuid>(row, "attempt")?.into_bytes()),
-            attempts: count(row, "attempts")?,
-            epoch: Fence(column(row, "epoch")?),
-            fingerprint: Fingerprint::from_parts(column(row, "fp_alg")?, digest(row)?),
-            lease_until: Millis(column(row, "lease_until")?),
-            created_at: Millis(column(row, "created_at")?),
-            expires_at: Millis(column(row, "expires_at")?),
-            guard_until: Millis(column(row, "guard_until")?),
-            tries: count(row, "tries")?,
-            recover_at: Millis(column(row, "recover_at")?),
-            rerun_until: Millis(column(row, "rerun_until")?),
-        },
-    })
+/// A record as the statements select it, and their instant. Whose it is and what it is called is read only where it is shown
+/// (`list`).
+pub(super) fn found(row: &PgRow) -> Result<(Row, Millis), StoreError> {
+    let stored = Row {
+        state: State::from_code(column(row, "state")?),
+        reason: Reason::from_code(column(row, "reason")?),
+        fence: Fence(column(row, "fence")?),
+        attempt: Attempt::from(column::<Uuid>(row, "attempt")?.into_bytes()),
+        attempts: count(row, "attempts")?,
+        epoch: Fence(column(row, "epoch")?),
+        fingerprint: Fingerprint::from_parts(column(row, "fp_alg")?, digest(row)?),
+        lease_until: Millis(column(row, "lease_until")?),
+        created_at: Millis(column(row, "created_at")?),
+        expires_at: Millis(column(row, "expires_at")?),
+        guard_until: Millis(column(row, "guard_until")?),
+        tries: count(row, "tries")?,
+        recover_at: Millis(column(row, "recover_at")?),
+        rerun_until: Millis(column(row, "rerun_until")?),
+    };
+    Ok((stored, Millis(column(row, "now")?)))
 }
 
 /// The answer that was joined, if there is one.
@@ -76,6 +65,6 @@ fn count(row: &PgRow, name: &'static str) -> Result<u32, StoreError> {
 }
 
 fn digest(row: &PgRow) -> Result<[u8; 32], StoreError> {
-    let value: Vec<u8> = column(row, "fp")?;
+    let value: Vec<u8> = column(row, "fp")?; // text has no bytes to borrow
     value.try_into().map_err(|value: Vec<u8>| corrupt(format!("`fp` has {} bytes instead of 32", value.len())))
 }

@@ -5,6 +5,8 @@ mod costs;
 mod durability;
 mod interleavings;
 mod listing;
+mod load;
+mod plans;
 mod purge;
 mod scale;
 mod schema;

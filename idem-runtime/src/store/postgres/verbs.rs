@@ -11,7 +11,7 @@ use super::{
     connect::{Connections, Protocol},
     error::corrupt,
     list,
-    record::{self, Stored, column},
+    record::{self, column},
     sql::Statements,
 };
 use crate::{
@@ -79,7 +79,7 @@ impl Verbs {
                 found.push(None);
                 continue;
             };
-            let Stored { row: stored, now, .. } = record::found(row)?;
+            let (stored, now) = record::found(row)?;
             found.push(stored.look(peek, None, record::response(row)?, now).and_then(Claimed::found));
         }
         Ok(found)
@@ -137,7 +137,7 @@ pub(super) fn claim_args<'a>(claims: &[&'a Claim]) -> Vec<Arg<'a>> {
 
 /// What a row says about its claim; `None` where it has to be asked again.
 pub(super) fn decided(claim: &Claim, row: &PgRow, last: bool) -> Result<Option<Claimed>, StoreError> {
-    let Stored { row: stored, now, .. } = record::found(row)?;
+    let (stored, now) = record::found(row)?;
     let response = record::response(row)?;
     // The row may be newer than the snapshot in which its answer was not yet there.
     let too_new =

@@ -22,27 +22,30 @@ pub(super) struct Stored {
 }
 
 pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
-    Ok(Stored {
-        op: row.try_get("op").map_err(failed)?,
-        scope: row.try_get("scope").map_err(failed)?,
-        now: Millis(integer(row, "now")?),
-        row: Row {
-            state: State::from_code(integer(row, "state")?),
-            reason: Reason::from_code(integer(row, "reason")?),
-            fence: Fence(integer(row, "fence")?),
-            attempt: Attempt::from(bytes::<16>(row, "attempt")?),
-            attempts: integer(row, "attempts")?,
-            epoch: Fence(integer(row, "epoch")?),
-            fingerprint: Fingerprint::from_parts(integer(row, "fp_alg")?, bytes(row, "fp")?),
-            lease_until: Millis(integer(row, "lease_until")?),
-            created_at: Millis(integer(row, "created_at")?),
-            expires_at: Millis(integer(row, "expires_at")?),
-            guard_until: Millis(integer(row, "guard_until")?),
-            tries: integer(row, "tries")?,
-            recover_at: Millis(integer(row, "recover_at")?),
-            rerun_until: Millis(integer(row, "rerun_until")?),
-        },
-    })
+    let (op, scope) = (row.try_get("op").map_err(failed)?, row.try_get("scope").map_err(failed)?);
+    let (row, now) = looked(row)?;
+    Ok(Stored { row, op, scope, now })
+}
+
+/// Without what nobody but a person wants to know.
+pub(super) fn looked(row: &SqliteRow) -> Result<(Row, Millis), StoreError> {
+    let stored = Row {
+        state: State::from_code(integer(row, "state")?),
+        reason: Reason::from_code(integer(row, "reason")?),
+        fence: Fence(integer(row, "fence")?),
+        attempt: Attempt::from(bytes::<16>(row, "attempt")?),
+        attempts: integer(row, "attempts")?,
+        epoch: Fence(integer(row, "epoch")?),
+        fingerprint: Fingerprint::from_parts(integer(row, "fp_alg")?, bytes(row, "fp")?),
+        lease_until: Millis(integer(row, "lease_until")?),
+        created_at: Millis(integer(row, "created_at")?),
+        expires_at: Millis(integer(row, "expires_at")?),
+        guard_until: Millis(integer(row, "guard_until")?),
+        tries: integer(row, "tries")?,
+        recover_at: Millis(integer(row, "recover_at")?),
+        rerun_until: Millis(integer(row, "rerun_until")?),
+    };
+    Ok((stored, Millis(integer(row, "now")?)))
 }
 
 /// The answer that `LOOK` joins, if there is one.

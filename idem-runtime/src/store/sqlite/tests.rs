@@ -4,6 +4,7 @@ mod concurrency;
 mod durability;
 mod interleavings;
 mod listing;
+mod load;
 mod purge;
 mod schema;
 mod setup;

@@ -37,7 +37,7 @@ pub(super) async fn look(
     let Some(found) = sqlx::query(sql::LOOK).bind(kid).fetch_optional(connection).await.map_err(failed)? else {
         return Ok(Looked::Free(None));
     };
-    let record::Stored { row, now: read, .. } = record::found(&found)?;
+    let (row, read) = record::looked(&found)?;
     let claimed = row.look(peek, asker, record::response(&found)?, now.unwrap_or(read));
     Ok(claimed.map_or(Looked::Free(Some(row)), Looked::Taken))
 }

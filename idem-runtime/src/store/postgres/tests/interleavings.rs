@@ -30,7 +30,9 @@ impl Two {
     async fn on_both(&self, sql: &'static str) {
         let verbs = self.first.verbs();
         for connections in [&verbs.connections, &verbs.purging] {
-            sqlx::raw_sql(sql).execute(connections.pool()).await.unwrap();
+            let mut connection = connections.lend().await;
+            sqlx::raw_sql(sql).execute(&mut *connection).await.unwrap();
+            connection.give_back();
         }
     }
 }

@@ -30,7 +30,7 @@ async fn a_list_of_doubts_does_not_read_the_table() {
     let args = list::arguments(&filter, Page::default());
     let explain = super::super::argument::rendered(&store.verbs().statements.list_open, &args);
     let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(format!("explain {explain}")))
-        .fetch_all(store.verbs().connections.pool())
+        .fetch_all(&mut *store.verbs().connections.lend().await)
         .await
         .unwrap();
     let plan = plan.join("\n");

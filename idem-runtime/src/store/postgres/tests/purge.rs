@@ -101,10 +101,10 @@ async fn steps_are_found_by_their_records() {
     let place = Place::new();
     let store = place.migrated().await;
     store.steps(claim("a").record).await.unwrap();
-    let pool = store.verbs().connections.pool();
+    let mut connection = store.verbs().connections.lend().await;
     for (statement, args) in store.verbs().statements.steps.tried() {
         let explain = format!("explain {}", super::super::argument::rendered(statement, &args));
-        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
         let plan = plan.join("\n");
         assert!(plan.contains("Index Scan using idem_step_pkey") && !plan.contains("Seq Scan"), "{plan}");
     }
@@ -126,10 +126,10 @@ async fn a_purge_finds_what_is_over_by_its_index() {
     assert_eq!(due.records, 1_999, "one is within the minute");
     assert_eq!(due.of, 20_000);
     let mut raw = place.raw().await;
-    let pool = store.verbs().purging.pool();
+    let mut connection = store.verbs().purging.lend().await;
     for (statement, args) in store.verbs().statements.purging.tried() {
         let explain = format!("explain {}", super::super::argument::rendered(statement, &args));
-        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(pool).await.unwrap();
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
         let plan = plan.join("\n");
         assert!(
             plan.contains("Index Scan using idem_key_guard") || plan.contains("Only Scan using idem_key_guard"),
@@ -137,6 +137,7 @@ async fn a_purge_finds_what_is_over_by_its_index() {
         );
         assert!(!plan.contains("Seq Scan on idem_key") && !plan.contains("Bitmap"), "{plan}");
     }
+    connection.give_back();
     assert_eq!(
         store.purge(&Purge::at_any_time(100)).await.unwrap(),
         Purged { records: 100, more: true, refused: false }

@@ -108,7 +108,8 @@ async fn a_look_reads_only_the_newest_pages_of_a_table_that_has_grown() {
         )
         .await;
     let explain = format!("explain (analyze, buffers) {}", store.verbs().statements.note_open.text());
-    let plan = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(store.verbs().connections.pool()).await.unwrap();
+    let mut connection = store.verbs().connections.lend().await;
+    let plan = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
     let plan: Vec<String> = plan.iter().map(|line| line.get(0)).collect();
     let plan = plan.join("\n");
     assert!(plan.contains("Bitmap Index Scan on idem_key_created"), "{plan}");
