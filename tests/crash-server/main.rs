@@ -92,6 +92,7 @@ async fn main() {
         .quarantine(QUARANTINE)
         .transaction_timeout(TRANSACTION_TIMEOUT)
         .store_timeout(Duration::from_secs(2))
+        .batch(env::var("BATCH").map_or(128, |batch| batch.parse().unwrap()))
         .recover("recovered", move |doubt| bodies::find_out(asked.clone(), doubt))
         .build()
         .await

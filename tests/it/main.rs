@@ -40,6 +40,7 @@ mod requests;
 mod reruns;
 mod results;
 mod scope;
+mod sharing;
 mod shutdown;
 mod steps;
 mod store_faults;
