@@ -68,7 +68,7 @@ async fn case_10_a_cold_cache_compares_the_payload_and_warms_up() {
 #[tokio::test]
 async fn case_10_a_waiter_compares_the_payload() {
     for cache_bytes in [0, 1 << 20] {
-        let shop = Shop::open_with(router(), |builder| builder.cache_bytes(cache_bytes)).await;
+        let shop = Shop::open_with(router(), |builder| builder.batch(1).cache_bytes(cache_bytes)).await;
         let post = |amount: u32| shop.post("/waiting", "k1").json(&json!({ "amount": amount })).send();
         let gate = shop.probe.hold().await;
         let first = tokio::spawn(post(10));

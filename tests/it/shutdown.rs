@@ -117,7 +117,7 @@ async fn clause_23_what_is_known_is_still_answered_while_draining() {
 
 #[tokio::test]
 async fn clause_23_who_waits_is_answered_at_once() {
-    let shop = Shop::open(router()).await;
+    let shop = Shop::open_with(router(), |builder| builder.batch(1)).await;
     let held = shop.probe.hold().await;
     let first = running(&shop, "/patient", "k1").await;
     let waiting: Vec<_> = (0..3).map(|_| send(&shop, "/patient", "k1")).collect();

@@ -29,6 +29,11 @@ fn router() -> Router<App> {
     Router::new().route("/one", post(one)).route("/thirty", post(thirty)).route("/reject", post(reject))
 }
 
+/// Each duplicate asks by itself, which is how these tests know that it waits.
+async fn shop() -> Shop {
+    Shop::open_with(router(), |builder| builder.batch(1)).await
+}
+
 fn send(shop: &Shop, path: &str, key: &str, body: &Value) -> JoinHandle<reqwest::Response> {
     let request = shop.post(path, key).json(body);
     tokio::spawn(async { request.send().await.unwrap() })
@@ -61,7 +66,7 @@ async fn text(response: Response) -> String {
 
 #[tokio::test]
 async fn scenario_66_a_duplicate_waits_for_the_answer_and_gets_it() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     let held = shop.probe.hold().await;
     let first = running(&shop, "/thirty", "k1", &json!({})).await;
     let second = send(&shop, "/thirty", "k1", &json!({}));
@@ -76,7 +81,7 @@ async fn scenario_66_a_duplicate_waits_for_the_answer_and_gets_it() {
 
 #[tokio::test]
 async fn scenario_67_a_duplicate_waits_so_long_and_no_longer() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     let _held = shop.probe.hold().await;
     let _first = running(&shop, "/one", "k1", &json!({})).await;
     let started = Instant::now();
@@ -89,7 +94,7 @@ async fn scenario_67_a_duplicate_waits_so_long_and_no_longer() {
 /// `Prefer: wait=n` (RFC 7240) asks for less, never for more.
 #[tokio::test]
 async fn clause_04_a_caller_may_shorten_its_wait() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     let _held = shop.probe.hold().await;
     let _first = (running(&shop, "/thirty", "k1", &json!({})).await, running(&shop, "/one", "k1", &json!({})).await);
     for (path, prefer, at_least) in [
@@ -114,7 +119,7 @@ async fn clause_04_a_caller_may_shorten_its_wait() {
 
 #[tokio::test]
 async fn scenario_68_a_thousand_duplicates_cost_one_query_a_tick() {
-    let shop = Shop::open(router()).await; // 100 waiters per key
+    let shop = shop().await; // 100 waiters per key
     let service = shop.service(router());
     let held = shop.probe.hold().await;
     let first = tokio::spawn(service.clone().oneshot(request("/thirty", "k1")));
@@ -155,7 +160,7 @@ async fn scenario_68_a_thousand_duplicates_cost_one_query_a_tick() {
 
 #[tokio::test]
 async fn scenario_68_there_is_a_limit_for_the_process_as_well() {
-    let shop = Shop::open_with(router(), |builder| builder.waiters(3, 5).cache_bytes(1 << 20)).await;
+    let shop = Shop::open_with(router(), |builder| builder.batch(1).waiters(3, 5).cache_bytes(1 << 20)).await;
     let service = shop.service(router());
     let held = shop.probe.hold().await;
     for key in ["k1", "k2", "k3"] {
@@ -176,7 +181,7 @@ async fn scenario_68_there_is_a_limit_for_the_process_as_well() {
 
 #[tokio::test]
 async fn clause_04_a_waiter_whose_caller_left_gives_its_place_back() {
-    let shop = Shop::open_with(router(), |builder| builder.waiters(1, 1)).await;
+    let shop = Shop::open_with(router(), |builder| builder.batch(1).waiters(1, 1)).await;
     let service = shop.service(router());
     let held = shop.probe.hold().await;
     let first = running(&shop, "/thirty", "k1", &json!({})).await;
@@ -198,7 +203,7 @@ async fn clause_04_a_waiter_whose_caller_left_gives_its_place_back() {
 
 #[tokio::test]
 async fn clause_04_a_waiter_that_wakes_to_a_free_key_runs() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     let held = shop.probe.hold().await;
     let body = json!({"status": 422});
     let first = running(&shop, "/thirty", "k1", &body).await;
@@ -212,7 +217,7 @@ async fn clause_04_a_waiter_that_wakes_to_a_free_key_runs() {
 
 #[tokio::test]
 async fn clause_04_a_waiter_hears_of_a_doubt_and_a_mismatch_does_not_wait() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     let held = shop.probe.hold().await;
     let body = json!({"status": 500});
     let first = running(&shop, "/thirty", "k1", &body).await;
@@ -228,7 +233,7 @@ async fn clause_04_a_waiter_hears_of_a_doubt_and_a_mismatch_does_not_wait() {
 /// Nobody in this process can wake it: it polls.
 #[tokio::test]
 async fn clause_04_a_waiter_of_another_process_gets_the_answer() {
-    let owner = Shop::open(router()).await;
+    let owner = shop().await;
     let other = Shop::open_on(Arc::clone(&owner.place), router(), |builder| builder).await;
     let held = owner.probe.hold().await;
     let first = running(&owner, "/thirty", "k1", &json!({})).await;
@@ -242,7 +247,7 @@ async fn clause_04_a_waiter_of_another_process_gets_the_answer() {
 
 #[tokio::test]
 async fn case_22_simultaneous_deliveries_never_see_an_error_of_ours() {
-    let shop = Shop::open(router()).await;
+    let shop = shop().await;
     for (path, allowed) in [("/thirty", vec![201]), ("/reject", vec![201, 409])] {
         let held = shop.probe.hold().await;
         let deliveries: Vec<_> = (0..10).map(|_| send(&shop, path, "e7", &json!({}))).collect();
