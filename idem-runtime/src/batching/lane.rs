@@ -102,7 +102,8 @@ impl<V: Verb> Lane<V> {
     /// It would be sent with others, and another way of finding out tells it the same.
     pub(super) fn would_wait(&self, item: &V::Item) -> bool {
         let state = self.state();
-        !(state.queue.is_empty() && state.has_room()) && !state.unsure.contains(V::attempt(item))
+        let goes_at_once = state.queue.is_empty() && state.has_room();
+        !goes_at_once && !state.unsure.contains(V::attempt(item))
     }
 
     /// # Errors

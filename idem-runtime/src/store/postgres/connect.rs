@@ -116,7 +116,7 @@ impl Connections {
         };
         let rows = self.within_patience(rows).await;
         match &rows {
-            Err(error) if error::breaks_connections(error) => connection.is_broken(),
+            Err(error) if error::breaks_connections(error) => connection.close_with_all_older(),
             _ => connection.give_back(),
         }
         rows

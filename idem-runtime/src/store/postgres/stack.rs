@@ -141,8 +141,8 @@ impl Lent<'_> {
         }
     } // the permit after the connection, so that whoever waits for it finds one
 
-    /// Closes it, and all that are older.
-    pub(super) fn is_broken(self) {
+    /// It is broken, and with it may be all that are older: they are not used any more.
+    pub(super) fn close_with_all_older(self) {
         self.home.broken.now();
     }
 }
