@@ -46,7 +46,7 @@ use crate::key::RecordId;
 /// | durability | that of a commit: what a verb reported survives a crash, if `fsync` is on and `synchronous_commit` is not off ([`check`](Store::check) looks) |
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
-/// | connections | 4 of its own by default, opened when first needed, and one more to purge; clones share them |
+/// | connections | 10 of its own by default, opened when first needed (five will do where flushes are quick), and one more to purge; clones share them |
 /// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
@@ -88,7 +88,7 @@ impl PostgresStore {
             pool: pool.clone(),
             options: pool.connect_options(),
             schema: "idem".into(),
-            connections: 4,
+            connections: 10, // with 4, statements waited for a connection where a flush takes milliseconds, and carried little
             timeout: Duration::from_secs(5),
             protocol: Protocol::Prepared,
             verbs: Arc::default(),
