@@ -1,18 +1,13 @@
-//! The canonical form of JSON, hashed level by level: `RawValue` keeps the exact text of what is below a level, so that
-//! numbers are never converted, and it skips without recursion, so that depth costs no stack before it is bounded.
+//! The canonical form of JSON: what serde_json has found to be JSON is read once more, into a tree that borrows from the
+//! text, so that numbers are never converted and each byte is looked at as often whatever the depth.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
 use serde_json::value::RawValue;
 
 use super::{Input, Tag};
 
-/// Levels of objects and arrays that have a canonical form. Every level scans its text once more, so this bounds the
-/// time as well as the stack.
+/// Levels of objects and arrays that have a canonical form: it bounds the stack.
 const MAX_DEPTH: usize = 64;
 
 /// Not JSON, a member name that occurs twice in one object, or nested too deeply: only the bytes can be compared.
@@ -27,53 +22,24 @@ impl From<serde_json::Error> for NotCanonical {
 
 /// Writes the whole document.
 pub(super) fn document(input: &mut Input, bytes: &[u8]) -> Result<(), NotCanonical> {
+    let root = Value::read(bytes)?;
     input.tag(Tag::Json);
-    value(input, serde_json::from_slice(bytes)?, MAX_DEPTH)
-}
-
-/// Writes the values that `pointers` name, in their order.
-pub(super) fn selected(input: &mut Input, bytes: &[u8], pointers: &[&str]) -> Result<(), NotCanonical> {
-    let root: &RawValue = serde_json::from_slice(bytes)?;
-    value(&mut Input::default(), root, MAX_DEPTH)?; // also what is not selected must have one meaning only
-
-    input.tag(Tag::Selected);
-    input.count(pointers.len());
-    for pointer in pointers {
-        match resolve(root, pointer)? {
-            None => input.tag(Tag::Absent),
-            Some(selected) => {
-                input.tag(Tag::Present);
-                value(input, selected, MAX_DEPTH)?;
-            }
-        }
-    }
+    root.write(input);
     Ok(())
 }
 
-fn value(input: &mut Input, value: &RawValue, levels: usize) -> Result<(), NotCanonical> {
-    match Level::read(value, levels)? {
-        Level::Object(members) => {
-            input.tag(Tag::Object);
-            input.count(members.len());
-            for (name, member) in members {
-                input.bytes(name.0.as_bytes());
-                self::value(input, member, levels - 1)?;
+/// Writes the values that `pointers` name, in their order. Also what is not selected must have one meaning only.
+pub(super) fn selected(input: &mut Input, bytes: &[u8], pointers: &[&str]) -> Result<(), NotCanonical> {
+    let root = Value::read(bytes)?;
+    input.tag(Tag::Selected);
+    input.count(pointers.len());
+    for pointer in pointers {
+        match root.at(pointer) {
+            None => input.tag(Tag::Absent),
+            Some(selected) => {
+                input.tag(Tag::Present);
+                selected.write(input);
             }
-        }
-        Level::Array(items) => {
-            input.tag(Tag::Array);
-            input.count(items.len());
-            for item in items {
-                self::value(input, item, levels - 1)?;
-            }
-        }
-        Level::Text(text) => {
-            input.tag(Tag::Text);
-            input.bytes(text.0.as_bytes());
-        }
-        Level::Scalar(text) => {
-            input.tag(Tag::Scalar);
-            input.bytes(text.as_bytes());
         }
     }
     Ok(())
@@ -91,40 +57,71 @@ pub(crate) enum Pointed {
 
 /// What these pointers name, by the same rules.
 pub(super) fn pointed<const N: usize>(bytes: &[u8], pointers: [&str; N]) -> Result<[Pointed; N], NotCanonical> {
-    let root: &RawValue = serde_json::from_slice(bytes)?;
-    let mut found = [const { Pointed::Other }; N];
-    for (found, pointer) in found.iter_mut().zip(pointers) {
-        *found = match resolve(root, pointer)?.map(|value| Level::read(value, MAX_DEPTH)).transpose()? {
-            Some(Level::Text(text)) => Pointed::Text(text.0.into_owned()),
-            Some(Level::Scalar(text)) => Pointed::Scalar(text.to_owned()),
-            Some(Level::Object(_) | Level::Array(_)) | None => Pointed::Other,
-        };
-    }
-    Ok(found)
+    let root = Value::read(bytes)?;
+    Ok(pointers.map(|pointer| match root.at(pointer) {
+        Some(Value::Text(text)) => Pointed::Text(text.clone().into_owned()),
+        Some(Value::Scalar(text)) => Pointed::Scalar((*text).to_owned()),
+        Some(Value::Object(_) | Value::Array(_)) | None => Pointed::Other,
+    }))
 }
 
-/// RFC 6901. A pointer that is none names nothing.
-fn resolve<'a>(root: &'a RawValue, pointer: &str) -> Result<Option<&'a RawValue>, NotCanonical> {
-    let mut tokens = pointer.split('/');
-    if tokens.next() != Some("") {
-        return Ok(None);
+enum Value<'a> {
+    /// Sorted by name, each name once.
+    Object(Vec<(Cow<'a, str>, Self)>),
+    Array(Vec<Self>),
+    /// With its escapes resolved.
+    Text(Cow<'a, str>),
+    /// A number, `true`, `false` or `null`, as it was written.
+    Scalar(&'a str),
+}
+
+impl<'a> Value<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, NotCanonical> {
+        let json: &RawValue = serde_json::from_slice(bytes)?; // it skips without recursion
+        Reader { text: json.get(), at: 0 }.value(MAX_DEPTH)
     }
-    let mut at = root;
-    for token in tokens {
-        let found = match Level::read(at, MAX_DEPTH)? {
-            Level::Object(members) => {
-                let name = token.replace("~1", "/").replace("~0", "~");
-                members.into_iter().find(|(member, _)| member.0 == name).map(|(_, value)| value)
+
+    fn write(&self, input: &mut Input) {
+        match self {
+            Self::Object(members) => {
+                input.tag(Tag::Object);
+                input.count(members.len());
+                for (name, member) in members {
+                    input.bytes(name.as_bytes());
+                    member.write(input);
+                }
             }
-            Level::Array(items) => index(token).and_then(|index| items.get(index).copied()),
-            Level::Text(_) | Level::Scalar(_) => None,
-        };
-        match found {
-            None => return Ok(None),
-            Some(value) => at = value,
+            Self::Array(items) => {
+                input.tag(Tag::Array);
+                input.count(items.len());
+                items.iter().for_each(|item| item.write(input));
+            }
+            Self::Text(text) => {
+                input.tag(Tag::Text);
+                input.bytes(text.as_bytes());
+            }
+            Self::Scalar(text) => {
+                input.tag(Tag::Scalar);
+                input.bytes(text.as_bytes());
+            }
         }
     }
-    Ok(Some(at))
+
+    /// RFC 6901. A pointer that is none names nothing.
+    fn at(&self, pointer: &str) -> Option<&Self> {
+        let mut tokens = pointer.split('/');
+        if tokens.next() != Some("") {
+            return None;
+        }
+        tokens.try_fold(self, |at, token| match at {
+            Self::Object(members) => {
+                let name = token.replace("~1", "/").replace("~0", "~");
+                members.iter().find(|(member, _)| *member == name).map(|(_, value)| value)
+            }
+            Self::Array(items) => index(token).and_then(|index| items.get(index)),
+            Self::Text(_) | Self::Scalar(_) => None,
+        })
+    }
 }
 
 /// One spelling per item: no sign, no leading zero.
@@ -133,61 +130,87 @@ fn index(token: &str) -> Option<usize> {
     token.parse().ok().filter(|_| digits)
 }
 
-/// A value, and what is directly below it.
-enum Level<'a> {
-    /// Sorted by name, each name once.
-    Object(Vec<(Text<'a>, &'a RawValue)>),
-    Array(Vec<&'a RawValue>),
-    Text(Text<'a>),
-    /// A number, `true`, `false` or `null`, as it was written.
-    Scalar(&'a str),
+/// Goes through a text that is known to be JSON. Were it not, it would come to an error or an end, and not to a panic.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
 }
 
-impl<'a> Level<'a> {
-    fn read(value: &'a RawValue, levels: usize) -> Result<Self, NotCanonical> {
-        let text = value.get();
-        match text.as_bytes().first() {
-            Some(b'{' | b'[') if levels == 0 => Err(NotCanonical),
-            Some(b'{') => {
-                let Members(mut members) = serde_json::from_str(text)?;
-                members.sort_unstable_by(|(a, _), (b, _)| a.0.cmp(&b.0));
-                let repeated = members.windows(2).any(|pair| pair[0].0.0 == pair[1].0.0);
-                if repeated { Err(NotCanonical) } else { Ok(Self::Object(members)) }
+impl<'a> Reader<'a> {
+    fn value(&mut self, levels: usize) -> Result<Value<'a>, NotCanonical> {
+        match self.next()? {
+            b'{' | b'[' if levels == 0 => Err(NotCanonical),
+            b'{' => self.object(levels - 1),
+            b'[' => self.array(levels - 1),
+            b'"' => Ok(Value::Text(self.string()?)),
+            _ => {
+                let rest = self.text.get(self.at..).ok_or(NotCanonical)?;
+                let length =
+                    rest.bytes().take_while(|b| !matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'));
+                self.slice(length.count()).map(Value::Scalar)
             }
-            Some(b'[') => Ok(Self::Array(serde_json::from_str(text)?)),
-            Some(b'"') => Ok(Self::Text(serde_json::from_str(text)?)),
-            _ => Ok(Self::Scalar(text)),
         }
     }
-}
 
-/// A string with its escapes resolved.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// All members in the order received; a map type would drop the repeated ones.
-struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn object(&mut self, levels: usize) -> Result<Value<'a>, NotCanonical> {
         let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
+        while self.goes_on(b'}')? {
+            let name = self.string()?;
+            self.next()?;
+            self.at += 1; // the colon
+            members.push((name, self.value(levels)?));
         }
-        Ok(Members(members))
+        members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let repeated = members.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        if repeated { Err(NotCanonical) } else { Ok(Value::Object(members)) }
+    }
+
+    fn array(&mut self, levels: usize) -> Result<Value<'a>, NotCanonical> {
+        let mut items = Vec::new();
+        while self.goes_on(b']')? {
+            items.push(self.value(levels)?);
+        }
+        Ok(Value::Array(items))
+    }
+
+    /// Past the bracket or comma that it stands on, and past the `end` if that comes next.
+    fn goes_on(&mut self, end: u8) -> Result<bool, NotCanonical> {
+        if self.next()? != end {
+            self.at += 1;
+        }
+        let ends = self.next()? == end;
+        self.at += usize::from(ends);
+        Ok(!ends)
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, NotCanonical> {
+        let rest = self.text.as_bytes().get(self.at + 1..).ok_or(NotCanonical)?;
+        let (mut length, mut escapes) = (0, false);
+        loop {
+            match rest.get(length).ok_or(NotCanonical)? {
+                b'"' => break,
+                b'\\' => (length, escapes) = (length + 2, true),
+                _ => length += 1,
+            }
+        }
+        let quoted = self.slice(length + 2)?;
+        if escapes {
+            return Ok(Cow::Owned(serde_json::from_str(quoted)?));
+        }
+        quoted.get(1..=length).map(Cow::Borrowed).ok_or(NotCanonical)
+    }
+
+    /// The next byte that is no white space.
+    fn next(&mut self) -> Result<u8, NotCanonical> {
+        let rest = self.text.as_bytes().get(self.at..).ok_or(NotCanonical)?;
+        let space = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.at += space;
+        rest.get(space).copied().ok_or(NotCanonical)
+    }
+
+    fn slice(&mut self, length: usize) -> Result<&'a str, NotCanonical> {
+        let slice = self.text.get(self.at..self.at + length).ok_or(NotCanonical)?;
+        self.at += length;
+        Ok(slice)
     }
 }
