@@ -69,8 +69,8 @@ impl Statements {
     pub(super) fn new(schema: &str) -> Self {
         let statement = |template: &str| Statement::new(schema, template);
         Self {
-            claim: statement(&claim("", "", "null", "", resume::INPUTS)),
-            begin: statement(&claim(LOCK, "and (select got from l)", "u.kid", TAKEN, "")),
+            claim: statement(&claim(["", "", "null", "", resume::INPUTS, ""])),
+            begin: statement(&claim([LOCK, "and (select got from l)", "u.kid", TAKEN, "", PLANNED])),
             order: statement(order::NOTE),
             peek: statement(PEEK),
             finish: statement(FINISH),
@@ -188,7 +188,7 @@ ins as (
   returning k.*
 ),{inputs}
 r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
-select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body
+select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body{planned}
   from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
 
 /// `$11` is the number of the record, its lock that of this schema's: locks are the whole database's. Only `xact` locks: those of a session would stay with a pooler's connection.
@@ -198,9 +198,14 @@ const LOCK: &str =
 const TAKEN: &str = ",
     must_finish = case when {claimable:excluded} then excluded.must_finish else k.must_finish end";
 
-fn claim(lock: &str, got: &str, must_finish: &str, taken: &str, inputs: &str) -> String {
+/// Puts back how the body's statements are planned; see `transaction::PLANS`. Without a row there is no body.
+pub(super) const PLANNED: &str = ",
+       (select count(set_config(s.name, split_part(current_setting('idem.planner'), ' ', s.nr), true)) from (values
+         (1, 'plan_cache_mode'), (2, 'enable_seqscan'), (3, 'enable_hashjoin'), (4, 'enable_mergejoin')) as s (nr, name))";
+
+fn claim([lock, got, must_finish, taken, inputs, planned]: [&str; 6]) -> String {
     let claim = CLAIM.replace("{lock}", lock).replace("{got}", got).replace("{must_finish}", must_finish);
-    claim.replace("{taken}", taken).replace("{inputs}", inputs)
+    claim.replace("{taken}", taken).replace("{inputs}", inputs).replace("{planned}", planned)
 }
 
 /// Reads records and the answers that are due, all of one snapshot.

@@ -31,18 +31,30 @@ const DURABLE: &str =
 
 /// What opens it. A body that is cut off leaves a statement behind, which ends when its time is over, unless the user has
 /// set a time of their own.
-fn opening(limit: Duration, savepoint: &str) -> String {
+fn opening(limit: Duration, more: &str) -> String {
     let (limit, silence) = (connect::millis(limit), connect::millis(limit.saturating_add(GRACE)));
     format!(
         "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
          select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; \
-         {savepoint}"
+         {more}"
     )
 }
 
+/// The claim's plan is made once, as on the store's own connections, or the server would plan it anew each time, which costs more
+/// than to run it. It is for the claim only: its statement puts back what the program has set ([`PLANNED`](super::sql::PLANNED)).
+const PLANS: &str = "
+    select set_config('idem.planner', concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
+                                                current_setting('enable_hashjoin'), current_setting('enable_mergejoin')), true);
+    set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off; set local enable_hashjoin = off;
+    set local enable_mergejoin = off";
+
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let savepoint = if begin.savepoint && begin.claim.is_none() { SAVEPOINT } else { "" };
-    let mut open = open(verbs, &pool, opening(begin.limit, savepoint)).await?;
+    let more = match begin.claim {
+        Some(_) => PLANS,
+        None if begin.savepoint => SAVEPOINT,
+        None => "",
+    };
+    let mut open = open(verbs, &pool, opening(begin.limit, more)).await?;
     let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
     let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,

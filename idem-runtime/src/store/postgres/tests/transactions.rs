@@ -99,6 +99,29 @@ async fn check_looks_at_the_sessions_that_bodies_get() {
     assert_eq!(level, "read committed");
 }
 
+/// The claim is planned as on the store's own connections, and the body's statements as the program has set.
+#[tokio::test]
+async fn a_body_plans_as_its_program_has_set() {
+    const SET: &str = "select concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
+                                        current_setting('enable_hashjoin'), current_setting('enable_mergejoin'))";
+    let place = place().await;
+    let set = [("plan_cache_mode", "force_custom_plan"), ("enable_hashjoin", "off")];
+    for (options, expected) in
+        [(place.options.clone(), "auto on on on"), (place.options.clone().options(set), "force_custom_plan on off on")]
+    {
+        let store = place.store_with(options);
+        for (claim, savepoint) in [(claim("a"), false), (claim("b"), true)] {
+            let begin = Begin { claim: Some(claim), limit: Duration::from_secs(5), savepoint, order: None };
+            let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else {
+                panic!("nobody was there")
+            };
+            let open = transaction.downcast_mut::<Open<Postgres>>().unwrap();
+            let planned: String = sqlx::query_scalar(SET).fetch_one(&mut **open).await.unwrap();
+            assert_eq!(planned, expected);
+        }
+    }
+}
+
 /// A trigger that runs within the COMMIT: whether a crash right after it loses the row.
 const NOTE: &str = "
     create table noted (word text);
