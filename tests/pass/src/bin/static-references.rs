@@ -1,5 +1,6 @@
 //! References in the types of a handler: what a router holds must be `Send` whatever their lifetimes.
 #![deny(warnings)]
+#![allow(clippy::type_complexity, reason = "a return type with several static references is the case")]
 
 mod support;
 

@@ -84,6 +84,7 @@ async fn function(runtime: &Runtime, email: &str, #[idem] steps: Steps) -> Resul
 }
 
 fn main() {
-    let _: Router<Runtime> = Router::new().route("/generic", post(generic::<Sqlite>)).route("/concrete", post(concrete));
+    let _: Router<Runtime> =
+        Router::new().route("/generic", post(generic::<Sqlite>)).route("/concrete", post(concrete));
     let _ = |runtime: Runtime| tokio::spawn(async move { function(&runtime, "x").await });
 }
