@@ -25,27 +25,6 @@ pub(super) enum Arg<'a> {
     ByteStrings(Vec<Option<&'a [u8]>>),
 }
 
-impl Arg<'_> {
-    /// It belongs to one item, or to the whole slice.
-    fn is_of_one(&self) -> bool {
-        match self {
-            Self::Flag(_)
-            | Self::Short(_)
-            | Self::Long(_)
-            | Self::Uuid(_)
-            | Self::Text(_)
-            | Self::Int(_)
-            | Self::Bytes(_) => true,
-            Self::Shorts(values) => values.len() == 1,
-            Self::Ints(values) => values.len() == 1,
-            Self::Longs(values) => values.len() == 1,
-            Self::Uuids(values) => values.len() == 1,
-            Self::Texts(values) => values.len() == 1,
-            Self::ByteStrings(values) => values.len() == 1,
-        }
-    }
-}
-
 /// A text that Postgres accepts, which has no character 0 in its texts.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
@@ -53,9 +32,6 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
 
 /// A prepared statement with its arguments.
 pub(super) fn bound<'q>(statement: &Statement, args: &'q [Arg<'_>]) -> Query<'q, Postgres, PgArguments> {
-    if let Some(one) = statement.sql_of_one().filter(|_| args.iter().all(Arg::is_of_one)) {
-        return args.iter().fold(sqlx::query(one), of_one);
-    }
     args.iter().fold(sqlx::query(statement.sql()), |query, arg| match arg {
         Arg::Flag(value) => query.bind(value),
         Arg::Short(value) => query.bind(value),
@@ -71,25 +47,6 @@ pub(super) fn bound<'q>(statement: &Statement, args: &'q [Arg<'_>]) -> Query<'q,
         Arg::Texts(values) => query.bind(values.iter().map(|value| &**value).collect::<Vec<&str>>()),
         Arg::ByteStrings(values) => query.bind(values),
     })
-}
-
-/// A list as its only entry.
-fn of_one<'q>(query: Query<'q, Postgres, PgArguments>, arg: &'q Arg<'_>) -> Query<'q, Postgres, PgArguments> {
-    match arg {
-        Arg::Flag(value) => query.bind(value),
-        Arg::Short(value) => query.bind(value),
-        Arg::Long(value) => query.bind(value),
-        Arg::Uuid(value) => query.bind(value),
-        Arg::Text(value) => query.bind(&**value),
-        Arg::Int(value) => query.bind(value),
-        Arg::Bytes(value) => query.bind(*value),
-        Arg::Shorts(values) => query.bind(values.first().copied()),
-        Arg::Ints(values) => query.bind(values.first().copied().flatten()),
-        Arg::Longs(values) => query.bind(values.first().copied()),
-        Arg::Uuids(values) => query.bind(values.first().copied()),
-        Arg::Texts(values) => query.bind(values.first().map(|value| &**value)),
-        Arg::ByteStrings(values) => query.bind(values.first().copied().flatten()),
-    }
 }
 
 /// The statement as one text. Its literals are numbers, ids and hexadecimal digits only: there is nothing that could end

@@ -40,14 +40,7 @@ pub(super) struct Statements {
 
 /// A statement's text, with `$1`, `$2`, … for its arguments.
 #[derive(Debug, Clone)]
-pub(super) struct Statement {
-    /// Its lists are arrays.
-    slice: SqlStr,
-    /// The same for a slice of one. The server plans it once: of arrays it does not know the length, so it takes a plan of its
-    /// own for each execution to be better, where a session leaves that to it; and making one costs more than running it.
-    /// `None`: it has lists of another kind, or none.
-    one: Option<SqlStr>,
-}
+pub(super) struct Statement(SqlStr);
 
 impl Statement {
     pub(super) fn new(schema: &str, template: &str) -> Self {
@@ -60,39 +53,16 @@ impl Statement {
             .replace("{now}", NOW)
             .replace("{schema}", &format!("\"{schema}\""));
         // Made of the texts below and of a schema's name, which was checked to be an identifier.
-        let sql = |text| AssertSqlSafe(Arc::<str>::from(text)).into_sql_str();
-        let one = of_one(&text).map(sql);
-        Self { slice: sql(text), one }
+        Self(AssertSqlSafe(Arc::<str>::from(text)).into_sql_str())
     }
 
     pub(super) fn sql(&self) -> SqlStr {
-        self.slice.clone() // shared
-    }
-
-    pub(super) fn sql_of_one(&self) -> Option<SqlStr> {
-        self.one.clone()
+        self.0.clone() // shared
     }
 
     pub(super) fn text(&self) -> &str {
-        self.slice.as_str()
+        self.0.as_str()
     }
-}
-
-/// `from unnest($1::uuid[], …)` as `from (values ($1::uuid, …))`.
-fn of_one(text: &str) -> Option<String> {
-    const LISTS: &str = "from unnest(";
-    let mut one = String::with_capacity(text.len());
-    let mut pieces = text.split(LISTS);
-    one.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let (lists, rest) = piece.split_once(')').unwrap_or((piece, ""));
-        let (nr, rest) = match rest.trim_start().strip_prefix("with ordinality") {
-            Some(rest) => (", 1::int8", rest),
-            None => ("", rest),
-        };
-        one.push_str(&format!("from (values ({}{nr})){rest}", lists.replace("[]", "")));
-    }
-    (one != text && !one.contains("[]")).then_some(one)
 }
 
 impl Statements {
