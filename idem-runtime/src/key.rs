@@ -176,6 +176,16 @@ impl fmt::Debug for Scope {
     }
 }
 
+/// The first 16 bytes of SHA-256 over `before`, as it is, and the parts, each with its length.
+fn identity(before: &[u8], parts: &[&[u8]]) -> [u8; 16] {
+    let mut input = Vec::with_capacity(128);
+    input.extend_from_slice(before);
+    parts.iter().for_each(|part| length_prefixed(&mut input, part));
+    let mut id = [0; 16];
+    id.copy_from_slice(&Sha256::digest(&input)[..16]);
+    id
+}
+
 /// The identity of a record: the first 16 bytes of SHA-256 over the length-prefixed namespace, scope, operation
 /// and key. Safe to show to the caller it belongs to; says nothing about the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -196,14 +206,7 @@ impl RecordId {
     }
 
     fn digested(parts: [&[u8]; 4]) -> Self {
-        let mut input = Vec::with_capacity(128);
-        for part in parts {
-            length_prefixed(&mut input, part);
-        }
-        let digest = Sha256::digest(&input);
-        let mut id = [0; 16];
-        id.copy_from_slice(&digest[..16]);
-        Self(id)
+        Self(identity(&[], &parts))
     }
 
     /// The 16 bytes, as stores keep them.

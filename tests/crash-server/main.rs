@@ -4,7 +4,7 @@
 //! Read from the environment: `DATABASE_URL`, `DATABASE_POOLER` (set where a pooler gives each transaction another connection),
 //! `PROVIDER` (the base URL of the harness' provider), `QUEUE` (that of its queue, if this one does jobs), `SEED`, `MIX`, `BROKEN`,
 //! an engine or a worker that must be found out, and `DIES_AT`, the number of the moment at which it kills itself (before or
-//! after a statement). It listens on a free port of the loopback, and says so in one line.
+//! after a statement), and `BATCH`, how many records share a statement. It listens on a free port of the loopback, and says so in one line.
 #![allow(clippy::unwrap_used, reason = "a program of a test ends where something is not as it must be")]
 
 mod bodies;

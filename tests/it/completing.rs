@@ -220,6 +220,7 @@ async fn clause_25_a_closure_that_panics_or_fails_is_called_again() {
     shop.pass(Duration::from_secs(100)).await;
     let found = async || shop.runtime.find("completing.provision", "t0p-acme", "s3cret").await.unwrap().unwrap();
     eventually(async || found().await.state == State::Done).await;
+    assert_eq!(called.effects(), 4);
     assert_eq!(found().await.attempts, 2, "what did not claim it has cost it nothing");
     eventually(async || said().contains("was completed")).await; // said after it is written
     let said = said();

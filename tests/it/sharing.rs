@@ -1,6 +1,6 @@
 //! Calls that wait together share their statements: C-46 for requests, and a store that has too much to do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::{Router, routing::post};
 use serde_json::json;
@@ -80,9 +80,11 @@ async fn clause_21_a_store_with_too_much_to_do_refuses_and_nothing_runs() {
     let limit = Duration::from_millis(1500);
     let shop = Shop::open_with(router(), |builder| builder.store_queue(4).store_timeout(limit)).await;
     shop.store.tell(Verb::Claim, Fault::Slow(Duration::from_secs(60)));
+    let began = Instant::now();
     let mut requests: Vec<_> = (0..60).map(|n| send(&shop, "/charge", &n.to_string())).collect();
     // At most four wait, and each 100 ms four more are on their way: the others have been told long before the time is up.
     eventually(async || requests.iter().filter(|request| request.is_finished()).count() >= 8).await;
+    assert!(began.elapsed() < limit, "by the queue, and not by the time-out");
     assert_eq!(shop.store.calls(Verb::Finish), 0, "there is nothing to give back for what was not sent");
     for request in requests.drain(..) {
         let refused = problem(request.await.unwrap()).await;

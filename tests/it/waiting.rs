@@ -66,7 +66,7 @@ async fn text(response: Response) -> String {
 
 #[tokio::test]
 async fn scenario_66_a_duplicate_waits_for_the_answer_and_gets_it() {
-    let shop = shop().await;
+    let shop = Shop::open(router()).await;
     let held = shop.probe.hold().await;
     let first = running(&shop, "/thirty", "k1", &json!({})).await;
     let second = send(&shop, "/thirty", "k1", &json!({}));
@@ -81,7 +81,7 @@ async fn scenario_66_a_duplicate_waits_for_the_answer_and_gets_it() {
 
 #[tokio::test]
 async fn scenario_67_a_duplicate_waits_so_long_and_no_longer() {
-    let shop = shop().await;
+    let shop = Shop::open(router()).await;
     let _held = shop.probe.hold().await;
     let _first = running(&shop, "/one", "k1", &json!({})).await;
     let started = Instant::now();
@@ -94,7 +94,7 @@ async fn scenario_67_a_duplicate_waits_so_long_and_no_longer() {
 /// `Prefer: wait=n` (RFC 7240) asks for less, never for more.
 #[tokio::test]
 async fn clause_04_a_caller_may_shorten_its_wait() {
-    let shop = shop().await;
+    let shop = Shop::open(router()).await;
     let _held = shop.probe.hold().await;
     let _first = (running(&shop, "/thirty", "k1", &json!({})).await, running(&shop, "/one", "k1", &json!({})).await);
     for (path, prefer, at_least) in [

@@ -244,6 +244,7 @@ impl<V: Verb> Drop for Turn<V> {
         let mut state = lane.state();
         if self.is_driver {
             state.queue.clear(); // its runtime is gone, and with it whoever could send this
+            state.gone = 0;
         }
         self.end(state);
     }

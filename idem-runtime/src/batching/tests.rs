@@ -3,8 +3,6 @@
 mod failures;
 mod gated;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) mod load;
-
 use tokio::task::JoinHandle;
 
 use self::gated::Gated;

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 pub(super) const MOST: usize = 16;
 
 /// What a statement costs the database's processors, about. In the time of a statement that carries little, most of which
-/// is a wait for the disk, they could have worked off as many others as this fits into it.
+/// is a wait for the disk, they could have worked off as many others as this fits into it. (Chosen, with room, by what a
+/// committed statement was measured to cost on two cores: 115 us of server and client. No other rule was compared.)
 const WORK: Duration = Duration::from_micros(250);
 
 /// A statement with more rows than this says more about its rows than about the disk.

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
-
-use super::{Scope, hex, length_prefixed};
+use super::{Scope, hex, identity};
 
 /// The identity of an order, in which the events of one object come one after the other: the first 16 bytes of SHA-256 over
 /// the length-prefixed namespace, scope, operation, object and the form of its sequences. Says nothing about the object.
@@ -42,15 +40,8 @@ const ORDER: &[u8; 8] = b"an order";
 impl OrderId {
     /// The order of the events about `object` that `op` applies in `scope`.
     pub(crate) fn new(namespace: &str, scope: &Scope, op: &str, object: &str, sequence: Sequence) -> Self {
-        let mut input = Vec::with_capacity(128);
-        input.extend_from_slice(ORDER);
-        for part in [namespace.as_bytes(), &scope.digest_input, op.as_bytes(), object.as_bytes(), sequence.form()] {
-            length_prefixed(&mut input, part);
-        }
-        let digest = Sha256::digest(&input);
-        let mut id = [0; 16];
-        id.copy_from_slice(&digest[..16]);
-        Self(id)
+        let parts = [namespace.as_bytes(), &scope.digest_input, op.as_bytes(), object.as_bytes(), sequence.form()];
+        Self(identity(ORDER, &parts))
     }
 
     /// The 16 bytes, as stores keep them.

@@ -47,7 +47,7 @@ use crate::key::RecordId;
 /// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
 /// | connections | 10 of its own by default, opened when first needed (five will do where flushes are quick), and one more to purge; clones share them |
-/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts) |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts, and for a release) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`, and of steps. All else goes

@@ -1,9 +1,16 @@
-//! What steps cost: calls of the store, of which each but a read is a commit. The table in `docs/modes.md` says so.
+//! What steps cost: calls of the store, of which each but a read is a commit. The table in `idem_runtime::modes` says so.
 
-use super::workshop::{Do, name, open};
+use std::time::Duration;
+
+use super::workshop::{Do, name, open_with};
 use crate::support::{Shop, Verb};
 
-/// (claim and finish, start and end of a step, begin and commit of one, reads of steps)
+/// No lease is renewed, however slow the machine.
+async fn open() -> Shop {
+    open_with(|builder| builder.lease(Duration::from_secs(60))).await
+}
+
+/// (claim and finish, start and end of a step, begin and commit of one, reads of steps and renewals)
 fn calls(shop: &Shop) -> [[usize; 2]; 4] {
     let calls = |verbs: [Verb; 2]| verbs.map(|verb| shop.store.calls(verb));
     [

@@ -30,6 +30,8 @@ async fn clause_25_a_body_cannot_commit_a_step_by_itself() {
     assert_eq!(shop.rows().await.len(), usize::from(first == 201));
     // What a body has written after it is not known, so nothing runs again by itself.
     assert_eq!(shop.work("/work", "k", &runs).await.status, if first == 201 { 201 } else { 409 });
+    assert_eq!(shop.rows().await.len(), usize::from(first == 201));
+    assert_eq!(shop.worked("k").await.state, if first == 201 { Stands::Done } else { Stands::InDoubt });
 }
 
 /// Whether a COMMIT without a reply counted is looked up.

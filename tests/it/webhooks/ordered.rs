@@ -174,6 +174,7 @@ async fn clause_42_an_event_waits_for_the_one_that_is_being_applied() {
     eventually(async || shop.probe.started() == 1).await;
     let (older, newer) = (shop.of("evt_1", 1), shop.of("evt_3", 3));
     let others = [&older, &newer].map(|event| tokio::spawn(shop.stripe("/waits", event).send()));
+    eventually(async || shop.store.calls(Verb::Begin) >= 3).await;
     drop(gate);
     assert_eq!(first.await.unwrap().unwrap().status(), 201);
     let [older, newer] = others;
@@ -274,6 +275,8 @@ async fn clause_42_a_note_is_removed_with_the_records_of_its_time() {
     let day = Duration::from_secs(24 * 3600);
     shop.pass(35 * day - Duration::from_secs(60)).await;
     shop.is_stale("/ordered", &shop.of("evt_1", 1)).await;
+    let purges = shop.store.calls(Verb::Purge);
+    eventually(async || shop.store.calls(Verb::Purge) >= purges + 2).await;
     assert_eq!(notes().await, 1);
     shop.pass(Duration::from_secs(180)).await;
     eventually(async || notes().await == 0).await;

@@ -10,12 +10,12 @@ use std::{
 use axum::{Json, http::StatusCode};
 use idem_examples::over;
 use idem_runtime::{
-    Audit, Filter, Page, Record, RecordId, Resolution, Runtime, StepDecision, StepDecisions, StoredResponse,
+    Audit, Fence, Filter, Page, Record, RecordId, Resolution, Runtime, StepDecision, StepDecisions, StoredResponse,
     state::State,
 };
 
-const USAGE: &str = "usage: payments | payments doubts | payments resolve ID complete|void|release WHY\n\
-    | payments resolve ID resume WHY [STEP=RESULT|STEP=not-done]..\n\
+const USAGE: &str = "usage: payments | payments doubts | payments resolve ID@FENCE complete|void|release WHY\n\
+    | payments resolve ID@FENCE resume WHY [STEP=RESULT|STEP=not-done]..\n\
     (complete: the answer that the client was due, as JSON, is read from the standard input; RESULT is JSON, too)";
 
 pub(crate) async fn run(url: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
@@ -30,9 +30,7 @@ pub(crate) async fn run(url: &str, arguments: &[&str]) -> Result<(), Box<dyn Err
         .await?;
     match *arguments {
         ["doubts"] => list(&idem).await,
-        ["resolve", id, how, why, ref steps @ ..] => {
-            resolve(&idem, id.parse()?, decision(how, steps).await?, why).await
-        }
+        ["resolve", id, how, why, ref steps @ ..] => resolve(&idem, id, decision(how, steps).await?, why).await,
         _ => Err(USAGE.into()),
     }
 }
@@ -59,13 +57,13 @@ async fn list(idem: &Runtime) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The record, its operation, for how long nobody has heard of its owner, and why it is in doubt; by what the provider knows
+/// The record and its fence as it was seen, its operation, for how long nobody has heard of its owner, and why it is in doubt; by what the provider knows
 /// it (where there are no steps), and what the provider calls it as far as that was recorded.
 fn line(record: &Record) -> String {
     let reason = record.reason.map_or_else(|| "?".to_owned(), |reason| format!("{reason:?}"));
     let links: String = record.links.iter().map(|(provider, id)| format!(" {provider}={id}")).collect();
-    let (id, op, silent) = (record.id, &record.op, record.silent_for.as_secs());
-    format!("{id} {op} {silent}s {reason} {}{links}", record.provider_key())
+    let (id, fence, op, silent) = (record.id, record.fence, &record.op, record.silent_for.as_secs());
+    format!("{id}@{fence} {op} {silent}s {reason} {}{links}", record.provider_key())
 }
 
 async fn decision(how: &str, steps: &[&str]) -> Result<Resolution, Box<dyn Error>> {
@@ -93,11 +91,12 @@ async fn decision(how: &str, steps: &[&str]) -> Result<Resolution, Box<dyn Error
     })
 }
 
-async fn resolve(idem: &Runtime, id: RecordId, how: Resolution, why: &str) -> Result<(), Box<dyn Error>> {
-    let record = idem.find_record(id).await?.ok_or("there is no such record")?;
+/// `seen`: as `payments doubts` has shown it. If anything has happened since, it is refused, and must be looked at again.
+async fn resolve(idem: &Runtime, seen: &str, how: Resolution, why: &str) -> Result<(), Box<dyn Error>> {
+    let (id, fence) = seen.split_once('@').ok_or(USAGE)?;
+    let (id, fence): (RecordId, Fence) = (id.parse()?, Fence(fence.parse()?));
     let who = env::var("USER").unwrap_or_else(|_| "operator".to_owned());
-    // Compared with the fence: if anything has happened since, it is refused, and must be looked at again.
-    let settled = idem.resolve(id, record.fence, how, Audit { who, why: why.to_owned() }).await;
+    let settled = idem.resolve(id, fence, how, Audit { who, why: why.to_owned() }).await;
     println!("{id} is {:?}", settled.map_err(|error| error.to_string())?.state);
     Ok(())
 }

@@ -5,7 +5,6 @@ mod costs;
 mod durability;
 mod interleavings;
 mod listing;
-mod load;
 mod plans;
 mod purge;
 mod scale;

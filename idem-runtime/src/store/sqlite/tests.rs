@@ -4,7 +4,6 @@ mod concurrency;
 mod durability;
 mod interleavings;
 mod listing;
-mod load;
 mod purge;
 mod schema;
 mod setup;
