@@ -112,6 +112,9 @@ pub(crate) async fn drive_during<T>(
         flushes: (after.flushes - before.flushes) / driven.all.max(1) as f64,
         unexpected: driven.statuses.into_iter().filter(|(status, _)| *status != 201).collect(),
     };
+    if !measured.unexpected.is_empty() {
+        eprintln!("Not every request was answered 201 (0: the connection broke): {:?}", measured.unexpected);
+    }
     Ok((measured, done))
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Server {
 /// Initialises, starts, waits for the end of its input and stops by the postmaster's id, which is in the data folder. With
 /// the server's settings as they come: `fsync` and `synchronous_commit` are on.
 const SCRIPT: &str = r#"
+trap : INT TERM # of the whole group: this process ends, which ends the input, and the server must be stopped all the same
 "$1/initdb" --auth=trust --username=postgres --encoding=UTF8 --locale=C --no-sync --pgdata "$2" >"$2.init" 2>&1 </dev/null ||
   { cat "$2.init"; exit 1; }
 "$1/pg_ctl" -D "$2" -l "$2/log" -o "$3" -w start >"$2/start" 2>&1 </dev/null || { cat "$2/log"; exit 1; }

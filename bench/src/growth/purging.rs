@@ -62,7 +62,7 @@ pub(super) async fn table(place: &mut Place, options: &Options) -> Result<String
     );
     let claims = |it: &Measured| format!("{:.0}, {:.1} ({:.2}×)", it.rate, it.p99, it.p99 / quiet.p99);
     let removed = i64::try_from(options.expired)? - left;
-    let seconds = (options.measure * LONGER).as_secs_f64();
+    let seconds = (options.warm_up + options.measure * LONGER).as_secs_f64(); // it purges for as long as its server lives
     writeln!(text, "| none | | | | {} |", claims(&quiet))?;
     writeln!(text, "| batch after batch, alone | {} | |", row(&alone))?;
     writeln!(text, "| batch after batch | {} | {} |", row(&purged?), claims(&meanwhile))?;

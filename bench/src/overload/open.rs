@@ -83,7 +83,7 @@ async fn offer(address: SocketAddr, rate: f64, connections: usize, length: Durat
                     continue;
                 }
             };
-            flying.spawn(one(client));
+            flying.spawn(one(client, start + Duration::from_secs_f64(sent / rate)));
         }
     }
     while let Some(ended) = flying.join_next().await {
@@ -92,10 +92,11 @@ async fn offer(address: SocketAddr, rate: f64, connections: usize, length: Durat
     Ok(came)
 }
 
-async fn one(mut client: Client) -> Ended {
-    let (mut request, start) = (Request::new(Duration::ZERO), Instant::now());
+/// How long it took counts from when it was due, or a load that comes late would hide how long it had to wait.
+async fn one(mut client: Client, due: Instant) -> Ended {
+    let mut request = Request::new(Duration::ZERO);
     let reply = timeout(PATIENCE, client.send(request.with_key(unique()))).await.ok()?;
-    Some((client, reply.map_or(0, |reply| reply.status), start.elapsed()))
+    Some((client, reply.map_or(0, |reply| reply.status), due.elapsed()))
 }
 
 fn note(came: &mut Came, ended: Ended) -> Option<Client> {
