@@ -123,8 +123,8 @@ impl Runtime {
             return Err(about(Error::new(ErrorKind::Draining)));
         }
         let ahead = Ahead { runtime: self.clone(), told: Mutex::default() };
-        // On its own task, as each claim.
-        match self.on_its_own_task(ahead.claimed(calls)).await {
+        // Not cut off, as no claim is.
+        match self.uncut(ahead.claimed(calls)).await {
             Some(Ok(ahead)) => Ok(Batch { ahead: Arc::new(ahead) }),
             Some(Err(error)) => Err(about(error)),
             None => Err(about(Error::new(ErrorKind::Store))),

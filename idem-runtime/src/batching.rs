@@ -7,6 +7,7 @@
 mod driver;
 mod lane;
 mod slice;
+mod turns;
 mod unsure;
 mod verb;
 mod width;

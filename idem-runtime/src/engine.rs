@@ -147,8 +147,8 @@ async fn admit(runtime: &Runtime, call: &Call) -> Result<Admission, Error> {
             Behind::ToBeRunAgain => Err(Error::new(ErrorKind::Draining).with(|about| about.body_ran = true)),
         };
     }
-    // On its own task: a caller who leaves must not cut a claim in half, nor leave one behind that nobody owns.
-    match runtime.on_its_own_task(claim(runtime.clone(), call.clone())).await {
+    // A caller who leaves must not cut a claim in half, nor leave one behind that nobody owns.
+    match runtime.uncut(claim(runtime.clone(), call.clone())).await {
         Some(admission) => admission,
         None => Err(Error::new(ErrorKind::Store)),
     }

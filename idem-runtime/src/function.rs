@@ -1,5 +1,7 @@
 //! Plain functions and methods: the value of a `Result`, stored and given back typed.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use tracing::Instrument;
@@ -267,8 +269,8 @@ where
     };
     let runtime = owner.runtime().clone();
     let (ended, value) = ended(&owner, &execution, body, &recorder).await;
-    // On its own task: the outcome is stored even if the caller leaves now.
-    match runtime.on_its_own_task(engine::settle(owner, ended, ())).await {
+    // The outcome is stored even if the caller leaves now.
+    match runtime.uncut(engine::settle(owner, ended, ())).await {
         Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
         Some(Answer::Replay(stored)) => Answer::Replay(stored),
         Some(Answer::Refused(error)) => Answer::Refused(error),
@@ -291,7 +293,7 @@ where
             return (released, (recorder.refuse)(owner.call().explain(error)));
         }
     };
-    match owner.run(body).await {
+    match owner.run(pin!(body)).await {
         Ok(result) => {
             let max_response = owner.runtime().config().max_response;
             let (outcome, value) = (recorder.close)(result, execution.declared(), max_response);

@@ -49,6 +49,7 @@ mod sweep;
 mod transaction;
 #[doc = include_str!("docs/tuning.md")]
 pub mod tuning {}
+mod uncut;
 mod wait;
 
 #[doc = include_str!("docs/idempotent.md")]

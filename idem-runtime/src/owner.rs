@@ -1,6 +1,10 @@
 //! Who owns a record while its body runs: by a lease, or by a transaction.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 
@@ -88,8 +92,9 @@ impl Owner {
         }
     }
 
-    /// Runs the body's future within its limits. A panic passes through.
-    pub(crate) async fn run<T>(&self, body: impl Future<Output = T>) -> Result<T, CutOff> {
+    /// Runs the body's future within its limits. A panic passes through. (Pinned by whoever has it: a future that is handed on takes
+    /// its room twice, in memory that each sleeping body has.)
+    pub(crate) async fn run<T>(&self, body: Pin<&mut impl Future<Output = T>>) -> Result<T, CutOff> {
         let (runtime, operation) = (self.runtime(), self.call().operation);
         match self {
             Self::Leased(_) => {
@@ -109,8 +114,8 @@ impl Owner {
     }
 
     /// As [`run`](Self::run); the body is gone after a panic, so nothing of it can be seen in a broken state.
-    pub(crate) async fn run_caught<T>(&self, body: impl Future<Output = T>) -> Result<T, CutOff> {
-        match self.run(AssertUnwindSafe(body).catch_unwind()).await {
+    pub(crate) async fn run_caught<T>(&self, body: Pin<&mut impl Future<Output = T>>) -> Result<T, CutOff> {
+        match self.run(pin!(AssertUnwindSafe(body).catch_unwind())).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(_panic)) => Err(CutOff::Panicked),
             Err(cut_off) => Err(cut_off),

@@ -22,7 +22,8 @@ use crate::{
 /// answers are large, even that many may be too many for one statement's time.
 const BATCH: u32 = 1_000;
 
-/// Between two batches, so that a purge of much leaves room for the rest.
+/// Between two passes of a purge of much, and between two batches at most; between them it is as long as a batch took, so that a purge
+/// takes half of one connection's time and leaves room for the rest.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The word for a pass that the store failed.
@@ -160,7 +161,7 @@ impl Purger {
                 pass.more = true;
                 return Ok(Some(pass));
             }
-            sleep(PAUSE).await;
+            sleep(sent.elapsed().min(PAUSE)).await;
         }
         let back = start.saturating_duration_since(stripped) + SLACK;
         pass.more = !self.strip(back, until, &mut pass).await?;
@@ -175,7 +176,7 @@ impl Purger {
         for late in &self.lates {
             let mut after: Option<Mark> = None;
             loop {
-                let strip = Strip { late: *late, back, after, limit: BATCH };
+                let (sent, strip) = (Instant::now(), Strip { late: *late, back, after, limit: BATCH });
                 let stripped = self.ask(self.store.strip(&strip)).await?;
                 pass.answers += u64::from(stripped.answers);
                 after = stripped.next;
@@ -185,7 +186,7 @@ impl Purger {
                 if Instant::now() >= until {
                     return Ok(false);
                 }
-                sleep(PAUSE).await;
+                sleep(sent.elapsed().min(PAUSE)).await;
             }
         }
         Ok(true)

@@ -32,6 +32,7 @@ use crate::{
     store::Store,
     sweep::Sweeper,
     transaction::Transactions,
+    uncut::Uncut,
     wait::{Limits, Waiters},
 };
 
@@ -208,13 +209,19 @@ impl Runtime {
         self.config().rules(operation)
     }
 
-    /// Runs to its end even if the caller leaves. `None` if it panicked.
+    /// A body: a caller who leaves does not stop it, and the runtime's own shutdown waits for it. `None` if it panicked.
     pub(crate) async fn on_its_own_task<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         use tracing::Instrument;
         self.bodies().spawn(future.in_current_span()).await.ok()
+    }
+
+    /// What is not to be cut off half way, and is our own: as [`on_its_own_task`](Self::on_its_own_task), but where it is awaited.
+    pub(crate) fn uncut<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Uncut<T> {
+        use tracing::Instrument;
+        Uncut::new(self.bodies().track_future(future.in_current_span()))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

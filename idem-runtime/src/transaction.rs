@@ -15,7 +15,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::sync::CancellationToken;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use self::tx::Tx;
@@ -123,7 +123,7 @@ pub(crate) async fn close(runtime: &Runtime, slot: &Slot, keeps_rows: bool) -> R
     }
 }
 
-/// Claims for a call whose body runs in a transaction. Run it on a task of its own.
+/// Claims for a call whose body runs in a transaction. Not to be cut off.
 pub(crate) async fn begin(runtime: Runtime, call: Call) -> Result<Result<Transaction, Found>, Error> {
     let given_up = CancellationToken::new();
     let listed = match Listed::new(&runtime, &call, &given_up) {
@@ -210,7 +210,7 @@ impl Transaction {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits, or undoes all, and answers. Run it on a task of its own.
+    /// Commits, or undoes all, and answers. Not to be cut off.
     pub(crate) async fn settle<R>(self, ended: Ended, value: R) -> Answer<R> {
         let (runtime, call, asked) = (self.runtime.clone(), self.call.clone(), Instant::now());
         let error = match self.close(ended, asked).await {
@@ -308,23 +308,10 @@ impl fmt::Debug for Transaction {
 }
 
 impl Runtime {
-    /// As [`ask`](Self::ask), on a task of its own. Where the wait ends it is given up, and what it has opened is closed: it
-    /// must not take a connection, and the record's lock, before those who are still waited for.
+    /// As [`ask`](Self::ask). Where the wait ends it is given up, and what it has opened is closed: it must not take a connection, and
+    /// the record's lock, before those who are still waited for.
     async fn ask_to_begin(&self, begin: Begin) -> Result<Begun, StoreError> {
-        self.ask_for_a_transaction(|store| async move { store.begin(&begin).await }).await
-    }
-
-    /// As [`ask_to_begin`](Self::ask_to_begin), for either kind of transaction.
-    pub(crate) async fn ask_for_a_transaction<T, F>(
-        &self,
-        verb: impl FnOnce(Arc<dyn Store>) -> F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let task = AbortOnDropHandle::new(self.bodies().spawn(verb(self.shared_store())));
-        self.ask(async { task.await.unwrap_or_else(|panicked| Err(StoreError::unavailable(panicked))) }).await
+        self.ask(self.store().begin(&begin)).await
     }
 
     /// As [`ask`](Self::ask), but the verb goes on where the wait ends: a COMMIT is never cut off half way.
@@ -333,10 +320,9 @@ impl Runtime {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let task = self.bodies().spawn(verb(self.shared_store()));
-        match timeout(self.config().store_timeout, task).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(panicked)) => Err(StoreError::unavailable(panicked)),
+        match timeout(self.config().store_timeout, self.uncut(verb(self.shared_store()))).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(StoreError::unavailable("the store panicked")),
             Err(elapsed) => Err(StoreError::unavailable(elapsed)),
         }
     }

@@ -7,26 +7,18 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
-use tokio::{
-    runtime::Handle,
-    sync::oneshot,
-    time::{Instant, timeout},
-};
+use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
     Limits, driver,
     slice::{Panicked, Slice, Told, Waiting, unanswered},
+    turns::{STALLED, Turns},
     unsure::Unsure,
     verb::Verb,
     width::Width,
 };
 use crate::store::{Store, StoreError, StoreErrorKind};
-
-/// After so long, a statement is not waited for any more by those who are not in it: a lock, or a connection that fell
-/// silent, must not keep its neighbours.
-const STALLED: Duration = Duration::from_millis(100);
 
 /// As many as may be on their way with those that have stalled.
 const MOST_UNDER_WAY: usize = 32;
@@ -55,17 +47,14 @@ struct State<V: Verb> {
     queue: VecDeque<Waiting<V>>,
     /// Callers in the queue that have gone.
     gone: usize,
-    /// Statements on their way.
-    active: usize,
-    /// Those that have been for long.
-    stalled: usize,
+    turns: Turns,
     width: Width,
     unsure: Unsure,
 }
 
 impl<V: Verb> State<V> {
     fn has_room(&self) -> bool {
-        self.active < self.width.now() && self.active + self.stalled < MOST_UNDER_WAY
+        self.turns.active() < self.width.now() && self.turns.count() < MOST_UNDER_WAY
     }
 }
 
@@ -80,7 +69,7 @@ enum Way<V: Verb> {
 impl<V: Verb> Lane<V> {
     pub(super) fn new(ground: &Arc<Ground>, most: usize) -> Arc<Self> {
         let (width, unsure, queue) = (Width::new(most), Unsure::default(), VecDeque::new());
-        let state = Mutex::new(State { queue, gone: 0, active: 0, stalled: 0, width, unsure });
+        let state = Mutex::new(State { queue, gone: 0, turns: Turns::default(), width, unsure });
         Arc::new(Self { ground: Arc::clone(ground), state })
     }
 
@@ -101,7 +90,8 @@ impl<V: Verb> Lane<V> {
 
     /// It would be sent with others, and another way of finding out tells it the same.
     pub(super) fn would_wait(&self, item: &V::Item) -> bool {
-        let state = self.state();
+        let mut state = self.state();
+        state.turns.look();
         let goes_at_once = state.queue.is_empty() && state.has_room();
         !goes_at_once && !state.unsure.contains(V::attempt(item))
     }
@@ -110,10 +100,11 @@ impl<V: Verb> Lane<V> {
     /// [`StoreErrorKind::Overloaded`]
     fn way(self: &Arc<Self>, item: &V::Item) -> Result<Way<V>, StoreError> {
         let mut state = self.state();
+        state.turns.look();
         if state.queue.is_empty() && state.has_room() {
-            state.active += 1;
+            let nr = state.turns.begin();
             drop(state);
-            return Ok(Way::Alone(Turn::new(self, false)));
+            return Ok(Way::Alone(Turn::new(self, nr, false)));
         }
         if state.queue.len().saturating_sub(state.gone) >= self.ground.limits.queue {
             return Err(StoreError::new(StoreErrorKind::Overloaded, "the queue for its statements is full"));
@@ -124,15 +115,22 @@ impl<V: Verb> Lane<V> {
         Ok(Way::Queued(Place { lane: Arc::clone(self), reply }))
     }
 
+    /// What has stalled is gone round.
+    fn look(self: &Arc<Self>) {
+        let mut state = self.state();
+        state.turns.look();
+        self.hand_over(state);
+    }
+
     /// Lets a task take what waits, if there is room for another statement.
     fn hand_over(self: &Arc<Self>, mut state: MutexGuard<'_, State<V>>) {
         if state.queue.is_empty() || !state.has_room() {
             return;
         }
-        state.active += 1;
+        let nr = state.turns.begin();
         drop(state); // a runtime that is being torn down drops the task here and now
         let ground = &self.ground;
-        ground.tasks.spawn_on(driver::drive(Turn::new(self, true)), &ground.handle);
+        ground.tasks.spawn_on(driver::drive(Turn::new(self, nr, true)), &ground.handle);
     }
 }
 
@@ -144,7 +142,13 @@ struct Place<V: Verb> {
 
 impl<V: Verb> Place<V> {
     async fn wait(mut self) -> Result<V::Answer, StoreError> {
-        match (&mut self.reply).await {
+        let told = loop {
+            match timeout(STALLED, &mut self.reply).await {
+                Ok(told) => break told,
+                Err(_) => self.lane.look(),
+            }
+        };
+        match told {
             Ok(Ok(answer)) => answer,
             Ok(Err(Panicked)) => std::panic::resume_unwind(Box::new("the store panicked")), // it was reported where it did
             Err(_) => Err(StoreError::unavailable("the runtime that asks the store is gone")),
@@ -171,49 +175,31 @@ impl<V: Verb> Drop for Place<V> {
 /// The right to have a statement on its way, given back when dropped.
 pub(super) struct Turn<V: Verb> {
     pub(super) lane: Arc<Lane<V>>,
+    nr: u64,
     /// It is a task's of our own, not a caller's.
     is_driver: bool,
-    stalled: bool,
     is_over: bool,
 }
 
 impl<V: Verb> Turn<V> {
-    fn new(lane: &Arc<Lane<V>>, is_driver: bool) -> Self {
-        Self { lane: Arc::clone(lane), is_driver, stalled: false, is_over: false }
+    fn new(lane: &Arc<Lane<V>>, nr: u64, is_driver: bool) -> Self {
+        Self { lane: Arc::clone(lane), nr, is_driver, is_over: false }
     }
 
     /// Sends a statement. Dropped, its attempts are taken for unanswered.
     pub(super) async fn send(&mut self, items: &[V::Item]) -> Result<Vec<V::Answer>, StoreError> {
-        let (lane, began) = (Arc::clone(&self.lane), Instant::now());
-        let mut sent = Sent { lane: &lane, items, took: None };
-        let mut sending: BoxFuture<'_, _> = V::send(&*lane.ground.store, items);
-        let answers = match timeout(STALLED, &mut sending).await {
-            Ok(answers) => answers,
-            Err(_) => {
-                self.stall();
-                sending.await
-            }
-        };
+        let began = self.lane.state().turns.sends(self.nr);
+        let mut sent = Sent { turn: self, items, took: None };
+        let answers = V::send(&*sent.turn.lane.ground.store, items).await;
         sent.took = answers.is_ok().then(|| began.elapsed());
         answers
-    }
-
-    /// Others go on without it.
-    fn stall(&mut self) {
-        if std::mem::replace(&mut self.stalled, true) {
-            return;
-        }
-        let mut state = self.lane.state();
-        state.active -= 1;
-        state.stalled += 1;
-        self.lane.hand_over(state);
     }
 
     /// What waits, for the next statement of this turn; `None`: the turn is over.
     pub(super) fn next(&mut self) -> Option<Slice<V>> {
         let lane = Arc::clone(&self.lane);
         let mut state = lane.state();
-        if !self.stalled && state.active <= state.width.now() {
+        if !state.turns.has_stalled(self.nr) && state.turns.active() <= state.width.now() {
             let State { queue, unsure, .. } = &mut *state;
             let slice = Slice::take(queue, lane.ground.limits.rows, unsure);
             state.gone = if state.queue.is_empty() { 0 } else { state.gone.min(state.queue.len()) };
@@ -227,10 +213,7 @@ impl<V: Verb> Turn<V> {
 
     fn end(&mut self, mut state: MutexGuard<'_, State<V>>) {
         self.is_over = true;
-        match self.stalled {
-            true => state.stalled -= 1,
-            false => state.active -= 1,
-        }
+        state.turns.end(self.nr);
         self.lane.hand_over(state);
     }
 }
@@ -252,7 +235,7 @@ impl<V: Verb> Drop for Turn<V> {
 
 /// A statement on its way.
 struct Sent<'a, V: Verb> {
-    lane: &'a Lane<V>,
+    turn: &'a Turn<V>,
     items: &'a [V::Item],
     /// How long it took until it was answered; `None` if it was not.
     took: Option<Duration>,
@@ -260,7 +243,8 @@ struct Sent<'a, V: Verb> {
 
 impl<V: Verb> Drop for Sent<'_, V> {
     fn drop(&mut self) {
-        let mut state = self.lane.state();
+        let mut state = self.turn.lane.state();
+        state.turns.sent(self.turn.nr);
         if let Some(took) = self.took {
             state.width.took(self.items.len(), took);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderName, HeaderValue, request::Parts};
 use tracing::Instrument;
 
@@ -51,10 +51,7 @@ where
     F: Future<Output = R> + Send + 'static,
     R: 'static,
 {
-    Box::new(move |supply| {
-        let body = body(supply)?;
-        Ok(Box::pin(async move { respond(body.await) }))
-    })
+    Box::new(move |supply| Ok(Box::pin(body(supply)?.map(respond))))
 }
 
 /// What a request comes to before the store is asked.

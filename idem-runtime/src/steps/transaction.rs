@@ -84,11 +84,7 @@ impl Recorded<'_> {
     /// `Err`: it has its result already.
     async fn begin<T: RecordedValue>(&self, step: &StepCall<'_>) -> Result<Result<std::sync::Arc<Slot>, T>, Error> {
         let (start, limit) = (self.start_of(step), self.runtime.config().transaction_timeout());
-        let begun = self
-            .runtime
-            .ask_for_a_transaction(|store| async move { store.begin_step(&start, limit).await })
-            .await
-            .map_err(failed)?;
+        let begun = self.runtime.ask(self.runtime.store().begin_step(&start, limit)).await.map_err(failed)?;
         match begun {
             StepBegun::Open(open) => Ok(Ok(Slot::new(open))),
             StepBegun::Found(started) => match self.started(step, started)? {

@@ -1,8 +1,10 @@
 //! Records in a Postgres database.
 
 mod argument;
+mod claim;
 mod connect;
 mod error;
+mod finish;
 mod list;
 mod order;
 mod purge;

@@ -24,7 +24,7 @@ use std::{
 
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-use self::{error::failed, work::on_its_own_task};
+use self::{error::failed, work::to_the_end};
 use super::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
     OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
@@ -43,7 +43,7 @@ use crate::key::RecordId;
 /// | transactions | a `Tx<Sqlite>` body, and a step that is a transaction, holds the one write lock of the file: all other claims, renewals and completions, in every process, wait for its end (up to 5 s) |
 /// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
 ///
-/// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
+/// **Cancel safety.** A verb that writes runs to its end, even if its future is dropped (then on a task of its own): no half
 /// transaction is ever left behind. It waits for the writing connection at most 5 s, and for another process's write
 /// lock at most the busy time-out (5 s by default), then fails as
 /// [`Unavailable`](super::StoreErrorKind::Unavailable).
@@ -245,11 +245,11 @@ impl Store for SqliteStore {
         }
         // Waited for here: whoever is not waited for any more leaves the queue.
         let writer = self.writer.acquire().await.map_err(failed)?;
-        on_its_own_task(transaction::begin(writer, begin.clone())).await
+        to_the_end(transaction::begin(writer, begin.clone())).await
     }
 
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
-        on_its_own_task(transaction::commit(transaction, commit.clone())).await
+        to_the_end(transaction::commit(transaction, commit.clone())).await
     }
 
     fn keeps_steps(&self) -> bool {
@@ -273,11 +273,11 @@ impl Store for SqliteStore {
 
     async fn begin_step(&self, start: &StartStep, _: Duration) -> Result<StepBegun, StoreError> {
         let writer = self.writer.acquire().await.map_err(failed)?; // waited for here, as by `begin`
-        on_its_own_task(transaction::begin_step(writer, start.clone())).await
+        to_the_end(transaction::begin_step(writer, start.clone())).await
     }
 
     async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
-        on_its_own_task(transaction::commit_step(transaction, end.clone())).await
+        to_the_end(transaction::commit_step(transaction, end.clone())).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

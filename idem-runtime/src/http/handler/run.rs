@@ -1,5 +1,7 @@
 //! The run of a handler's body, by whoever owns the record.
 
+use std::pin::pin;
+
 use axum::response::Response;
 
 use super::{Body, declared};
@@ -19,7 +21,8 @@ use crate::{
 /// A handler's body on its own task: a caller who hangs up does not stop it.
 pub(super) async fn detached(owner: Owner, body: Body) -> Answer<Response> {
     let (runtime, call) = (owner.runtime().clone(), owner.call().clone());
-    let task = async move {
+    // In a box of its own: otherwise whoever waits for it keeps its room, too.
+    let task = Box::pin(async move {
         if owner.is_stale() {
             let (stored, response) = reply::passed_over();
             return engine::settle(owner, Ended::by_itself(Outcome::Done(stored), true), response).await;
@@ -30,7 +33,7 @@ pub(super) async fn detached(owner: Owner, body: Body) -> Answer<Response> {
         };
         let (ended, response) = ended(&owner, execution, body).await;
         engine::settle(owner, ended, response).await
-    };
+    });
     // `None` only if storing the outcome panicked: the lease, dropped by that, has left a note.
     match runtime.on_its_own_task(task).await {
         Some(answer) => answer,
@@ -60,7 +63,7 @@ async fn ended(owner: &Owner, execution: Execution, body: Body) -> (Ended, Respo
             }
         }
     };
-    match owner.run_caught(run).await {
+    match owner.run_caught(pin!(run)).await {
         Ok(ended) => ended,
         Err(cut_off) => {
             let (ended, error) = owner.cut_off(cut_off);

@@ -20,7 +20,7 @@ pub(super) async fn in_transaction(
     body: Body,
 ) -> Result<Response, Error> {
     let on_task = runtime.clone();
-    let task = async move {
+    let task = Box::pin(async move {
         let (runtime, execution) = (on_task.clone(), Execution::unprotected(&on_task, operation));
         let slot = transaction::open(&runtime, operation).await?;
         let body = body(&mut Supply::new(execution.clone(), Some(slot.clone())))?;
@@ -37,7 +37,7 @@ pub(super) async fn in_transaction(
         };
         transaction::close(&runtime, &slot, keeps_rows).await?;
         Ok(response)
-    };
+    });
     let panicked = || Error::new(ErrorKind::Panicked).with(|about| about.fate = Some(Fate::Undone));
     runtime.on_its_own_task(task).await.unwrap_or_else(|| Err(panicked()))
 }

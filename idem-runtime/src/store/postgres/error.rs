@@ -59,9 +59,9 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
 }
 
 /// There is no transaction any more in which this could be done. Without one, a pooler may have given us another server, which
-/// does not have our statement.
+/// does not have our statement; and what is put off to the commit is checked, and refused, at the end of the statement.
 pub(super) fn is_outside(error: &sqlx::Error) -> bool {
-    matches!(&*code(error), "25P01" | "26000")
+    matches!(&*code(error), "25P01" | "26000" | "23503")
 }
 
 /// The SQLSTATE; empty if the server did not give one.

@@ -29,19 +29,23 @@ const GRACE: Duration = Duration::from_secs(5);
 const DURABLE: &str =
     "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
 
-/// What opens it. A body that is cut off leaves a statement behind, which ends when its time is over, unless the user has
-/// set a time of their own.
-fn opening(limit: Duration, more: &str) -> String {
-    let (limit, silence) = (connect::millis(limit), connect::millis(limit.saturating_add(GRACE)));
+/// What opens it.
+fn opening(limit: Duration) -> String {
+    let silence = connect::millis(limit.saturating_add(GRACE));
+    format!("begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; ")
+}
+
+/// A body that is cut off leaves a statement behind, which ends when its time is over, unless the program has set a time of its own.
+/// A claim says the same by itself.
+fn limited(limit: Duration) -> String {
+    let limit = connect::millis(limit);
     format!(
-        "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
-         select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; \
-         {more}"
+        "select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; "
     )
 }
 
-/// The claim's plan is made once, as on the store's own connections, or the server would plan it anew each time, which costs more
-/// than to run it. It is for the claim only: its statement puts back what the program has set ([`PLANNED`](super::sql::PLANNED)).
+/// To take over what is there has a long statement. It is planned once, as on the store's own connections, or the server would plan it
+/// anew each time, which costs more than to run it. It puts back what the program has set, for the body.
 const PLANS: &str = "
     select set_config('idem.planner', concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
                                                 current_setting('enable_hashjoin'), current_setting('enable_mergejoin')), true);
@@ -49,14 +53,12 @@ const PLANS: &str = "
     set local enable_mergejoin = off";
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let more = match begin.claim {
-        Some(_) => PLANS,
-        None if begin.savepoint => SAVEPOINT,
-        None => "",
+    let Some(claim) = &begin.claim else {
+        let open = open(verbs, &pool, opening(begin.limit) + &limited(begin.limit)).await?;
+        return Ok(Begun::Open(Owned::unclaimed(), Box::new(open)));
     };
-    let mut open = open(verbs, &pool, opening(begin.limit, more)).await?;
-    let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
-    let owned = match self::claim(verbs, &mut open, claim).await? {
+    let mut open = open(verbs, &pool, opening(begin.limit)).await?;
+    let owned = match self::claim(verbs, &mut open, claim, begin.limit).await? {
         Claimed::Owner(owned) => owned,
         Claimed::Found(found) => {
             let _ = roll_back(verbs, open).await; // nothing was written
@@ -91,7 +93,7 @@ pub(super) async fn begin_step(
     start: &StartStep,
     limit: Duration,
 ) -> Result<StepBegun, StoreError> {
-    let mut open = open(verbs, &pool, opening(limit, "")).await?;
+    let mut open = open(verbs, &pool, opening(limit) + &limited(limit)).await?;
     let args = step::start_args(std::slice::from_ref(start));
     let rows = rows(verbs, &mut open, &verbs.statements.steps.begin, &args).await.map_err(failed)?;
     match step::started(rows.first())? {
@@ -126,12 +128,31 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
         .collect())
 }
 
-/// Each ask is a statement with a snapshot of its own; the lock, once it is ours, stays ours.
-async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
+/// Nearly always there is no record, and it is inserted.
+async fn claim(
+    verbs: &Verbs,
+    open: &mut Open<Postgres>,
+    claim: &Claim,
+    limit: Duration,
+) -> Result<Claimed, StoreError> {
+    let mut args = verbs::own_claim_args(claim);
+    let limit = connect::millis(limit).to_string();
+    args.extend([Arg::Long(lock(claim.record.as_bytes())), Arg::Text(limit.into())]);
+    let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
+    match rows.first() {
+        Some(row) => verbs::inserted(row),
+        None => take(verbs, open, claim).await,
+    }
+}
+
+/// Where there is a record, or somebody else has its lock. Each ask is a statement with a snapshot of its own; the lock, once it is
+/// ours, stays ours.
+async fn take(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
+    plain(verbs, open, PLANS).await.map_err(failed)?;
     let mut args = verbs::claim_args(&[claim]);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
     for ask in 1..=ASKS {
-        let rows = rows(verbs, open, &verbs.statements.begin, &args).await.map_err(failed)?;
+        let rows = rows(verbs, open, &verbs.statements.claiming.begin.take, &args).await.map_err(failed)?;
         let Some(row) = rows.first() else {
             return Ok(Claimed::Found(Found::InFlight { age: Duration::ZERO })); // somebody else has the lock
         };
@@ -243,8 +264,8 @@ async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Re
             done => done.map_err(failed)?,
         };
     }
-    let args = verbs::finish_args(std::slice::from_ref(finish));
-    let finished = match rows(verbs, open, &verbs.statements.finish, &args).await {
+    let args = verbs::own_finish_args(finish);
+    let finished = match rows(verbs, open, &verbs.statements.finishing.own, &args).await {
         Err(error) if error::is_outside(&error) => return Ok(Finished::Lost),
         finished => finished.map_err(failed)?,
     };

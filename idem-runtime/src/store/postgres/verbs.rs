@@ -18,12 +18,12 @@ use crate::{
     key::RecordId,
     state::{Reason, State},
     store::{
-        Attempt, Claim, Claimed, Finish, Finished, Found, Link, Outcome, Peek, Record, Renewal, Renewed, StoreError,
-        StoredResponse, row::Millis,
+        Attempt, Claim, Claimed, Fence, Finish, Finished, Found, Link, Outcome, Owned, Peek, Record, Renewal, Renewed,
+        StoreError, StoredResponse, row::Millis,
     },
 };
 
-/// How often a claim is asked that met a change on its way.
+/// How often it is tried to take a record that met a change on its way.
 pub(super) const ASKS: u32 = 3;
 
 /// A thousand years: longer than any window that is meant, and Postgres can still add it to the date.
@@ -45,25 +45,36 @@ impl Verbs {
 
     pub(super) async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed: HashMap<Uuid, Claimed> = HashMap::with_capacity(claims.len());
-        for ask in 1..=ASKS {
+        for ask in 0..=ASKS {
             let open: Vec<&Claim> = claims.iter().filter(|claim| !claimed.contains_key(&uuid(claim.record))).collect();
             if open.is_empty() {
                 break;
             }
-            self.ask(&open, ask == ASKS, &mut claimed).await?;
+            self.ask(ask, &open, &mut claimed).await?;
         }
         let mut claimed = |claim: &Claim| claimed.remove(&uuid(claim.record)).ok_or_else(contradiction);
         claims.iter().map(&mut claimed).collect()
     }
 
-    /// Claims once. Leaves open what has to be asked again.
-    async fn ask(&self, claims: &[&Claim], last: bool, claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
-        let mut args = claim_args(claims);
-        args.push(Arg::ByteStrings(claims.iter().map(|claim| claim.input.as_deref()).collect()));
-        let rows = by_record(self.connections.rows(&self.statements.claim, &args).await?)?;
+    /// Claims once: first what is not there, then what is. Leaves open what has to be asked again.
+    async fn ask(&self, ask: u32, claims: &[&Claim], claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
+        let claiming = &self.statements.claiming;
+        let (statement, args) = match claims {
+            [claim] if ask == 0 && claim.input.is_none() => (&claiming.one, own_claim_args(claim)),
+            _ => {
+                let mut args = claim_args(claims);
+                args.push(Arg::ByteStrings(claims.iter().map(|claim| claim.input.as_deref()).collect()));
+                (if ask == 0 { &claiming.fresh } else { &claiming.take }, args)
+            }
+        };
+        let rows = by_record(self.connections.rows(statement, &args).await?)?;
         for claim in claims {
             let Some(row) = rows.get(&uuid(claim.record)) else { continue };
-            if let Some(answer) = decided(claim, row, last)? {
+            let answer = match column::<Option<i16>>(row, "state")? {
+                Some(_) => decided(claim, row, ask == ASKS)?,
+                None => Some(inserted(row)?),
+            };
+            if let Some(answer) = answer {
                 claimed.insert(uuid(claim.record), answer);
             }
         }
@@ -86,8 +97,14 @@ impl Verbs {
     }
 
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
+        if let [finish] = finishes {
+            let rows = self.connections.rows(&self.statements.finishing.one, &own_finish_args(finish)).await?;
+            if let Some(row) = rows.first() {
+                return Ok(vec![finished(finish, Some(row))?]);
+            }
+        }
         let args = finish_args(finishes);
-        let rows = by_record(self.connections.rows(&self.statements.finish, &args).await?)?;
+        let rows = by_record(self.connections.rows(&self.statements.finishing.ended, &args).await?)?;
         finishes.iter().map(|finish| finished(finish, rows.get(&uuid(finish.record)))).collect()
     }
 
@@ -135,6 +152,28 @@ pub(super) fn claim_args<'a>(claims: &[&'a Claim]) -> Vec<Arg<'a>> {
     ]
 }
 
+/// Of one, for a statement without lists.
+pub(super) fn own_claim_args(claim: &Claim) -> Vec<Arg<'_>> {
+    vec![
+        Arg::Uuid(uuid(claim.record)),
+        Arg::Uuid(attempt(claim.attempt)),
+        Arg::Short(claim.fingerprint.algorithm()),
+        Arg::Bytes(Some(claim.fingerprint.digest().as_slice())),
+        Arg::Text(text(&claim.scope)),
+        Arg::Text(text(claim.op)),
+        Arg::Long(millis(claim.lease)),
+        Arg::Long(millis(claim.ttl)),
+        Arg::Long(millis(claim.guard.max(claim.ttl))),
+        Arg::Long(millis(claim.rerun)),
+    ]
+}
+
+/// A claim that there was no record for.
+pub(super) fn inserted(row: &PgRow) -> Result<Claimed, StoreError> {
+    let fence = Fence(column(row, "fence")?);
+    Ok(Claimed::Owner(Owned { fence, attempts: 1, epoch: fence }))
+}
+
 /// What a row says about its claim; `None` where it has to be asked again.
 pub(super) fn decided(claim: &Claim, row: &PgRow, last: bool) -> Result<Option<Claimed>, StoreError> {
     let (stored, now) = record::found(row)?;
@@ -163,6 +202,21 @@ pub(super) fn finish_args(finishes: &[Finish]) -> Vec<Arg<'_>> {
     ]
 }
 
+/// Of one, for a statement without lists.
+pub(super) fn own_finish_args(finish: &Finish) -> [Arg<'_>; 8] {
+    let answer = finish.outcome.response();
+    [
+        Arg::Uuid(uuid(finish.record)),
+        Arg::Uuid(attempt(finish.attempt)),
+        Arg::Short(finish.outcome.state().code()),
+        Arg::Short(finish.outcome.reason().map_or(0, Reason::code)),
+        Arg::Long(keep(&finish.outcome)),
+        Arg::Int(status(answer)),
+        Arg::Bytes(headers(answer)),
+        Arg::Bytes(body(answer)),
+    ]
+}
+
 pub(super) fn link_args(links: &[Link]) -> Vec<Arg<'_>> {
     vec![
         Arg::Texts(links.iter().map(|link| text(&link.provider)).collect()),
@@ -180,7 +234,7 @@ pub(super) fn finished(finish: &Finish, row: Option<&PgRow>) -> Result<Finished,
         return Ok(Finished::Lost);
     }
     let ttl_left = match state {
-        State::Done | State::Rejected => Millis(column(row, "expires_at")?).since(Millis(column(row, "now")?)),
+        State::Done | State::Rejected => Duration::from_millis(column::<i64>(row, "ttl_left")?.try_into().unwrap_or(0)),
         State::InFlight | State::Released | State::InDoubt | State::Resumable | State::Unknown(_) => Duration::ZERO,
     };
     Ok(Finished::Stored { ttl_left })

@@ -9,7 +9,10 @@ use super::{
     sql,
     verbs::{self, Looked},
 };
-use crate::store::{Attempt, Claimed, Peek, StoreError, row::Millis};
+use crate::{
+    store::{Attempt, Claimed, Peek, StoreError, row::Millis},
+    uncut::Uncut,
+};
 
 impl SqliteStore {
     /// Looks at each record without the write lock; `None` where a claim may take it.
@@ -46,15 +49,14 @@ impl SqliteStore {
         .await
     }
 
-    /// Runs `work` on the connection that writes, on a task of its own: a caller that goes away does not stop it half
-    /// way. Its length is bounded by the time-outs for the connection and for the write lock.
+    /// Runs `work` on the connection that writes: a caller that goes away does not stop it half way. Its length is bounded by the time-outs for the connection and for the write lock.
     pub(super) async fn with_writer<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
         let writer = self.writer.clone();
-        on_its_own_task(async move {
+        to_the_end(async move {
             let mut connection = writer.acquire().await.map_err(failed)?;
             let result = work(&mut connection).await;
             if result.is_err() {
@@ -69,11 +71,8 @@ impl SqliteStore {
 }
 
 /// To its end, even if the caller goes away.
-pub(super) async fn on_its_own_task<T: Send + 'static>(
+pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
-    match tokio::spawn(work).await {
-        Ok(result) => result,
-        Err(error) => Err(StoreError::unavailable(error)), // it panicked, or the runtime shuts down
-    }
+    Uncut::new(work).await.unwrap_or_else(|| Err(StoreError::unavailable("it panicked")))
 }

@@ -116,6 +116,33 @@ async fn every_verb_is_one_statement_and_one_round_trip() {
     }
 }
 
+/// The first statement inserts what is new; what is there and may be taken goes into a second one, whatever their number.
+#[tokio::test]
+async fn to_take_over_is_one_statement_more() {
+    let place = Place::new();
+    place.migrated().await;
+    let proxy = Proxy::start(&place.options).await;
+    let store = place.store_with(place.options.clone().port(proxy.port)).with_connections(1);
+    let released: Vec<Claim> = (0..20).map(|n| claim(&n.to_string())).collect();
+    for warm in [false, true] {
+        for claim in &released {
+            own(&store, claim).await;
+            found!(finish(&store, claim, Outcome::Released(Reason::Status)).await, Finished::Stored { .. });
+        }
+        let [mut claims, fresh]: [Vec<Claim>; 2] =
+            [(0..20).map(|n| claim(&n.to_string())).collect(), vec![claim(&format!("{warm}"))]];
+        claims.extend(fresh);
+        proxy.take();
+        let claimed = store.claim(&claims).await.unwrap();
+        let (statements, _) = proxy.take();
+        assert!(claimed.iter().all(|claimed| matches!(claimed, Claimed::Owner(_))), "{claimed:?}");
+        assert_eq!(statements, 2);
+        for claim in &claims {
+            found!(finish(&store, claim, Outcome::Released(Reason::Status)).await, Finished::Stored { .. });
+        }
+    }
+}
+
 #[tokio::test]
 async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tables_have_grown() {
     let place = Place::new();

@@ -1,7 +1,7 @@
 //! Each statement of the verbs that requests use: its plan is made once, while the tables are small, and must be good when
 //! they are not.
 
-use sqlx::Row as _;
+use sqlx::{Row as _, postgres::PgPoolOptions};
 
 use super::*;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
         recorded::{end_of, start_of},
         steps::{LEASE, claim, reply},
     },
-    store::{Claim, Finish, Link, Outcome, Renewal, Store},
+    store::{Begin, Begun, Claim, Commit, Committed, Finish, Link, Outcome, Renewal, Store},
 };
 
 const TABLES: [&str; 5] = ["idem_key", "idem_response", "idem_link", "idem_step", "idem_input"];
@@ -40,25 +40,34 @@ async fn ask(store: &PostgresStore, round: &str, records: usize) {
 
 /// The plans that the store's only session has made and kept.
 async fn plans(store: &PostgresStore) -> Vec<String> {
+    let mut connection = store.verbs().connections.lend().await;
+    let plans = plans_of(&mut connection).await;
+    connection.give_back();
+    plans
+}
+
+async fn plans_of(session: &mut PgConnection) -> Vec<String> {
     const PREPARED: &str = "select name, cardinality(parameter_types) as arguments from pg_prepared_statements
                              where statement like '%idem_%'";
-    let mut connection = store.verbs().connections.lend().await;
-    let prepared = sqlx::raw_sql(PREPARED).fetch_all(&mut *connection).await.unwrap();
+    let prepared = sqlx::raw_sql(PREPARED).fetch_all(&mut *session).await.unwrap();
     let mut plans = Vec::new();
     for row in prepared {
         let (name, arguments): (String, i32) = (row.get("name"), row.get("arguments"));
         let arguments = vec!["null"; usize::try_from(arguments).unwrap()].join(", ");
         let explain = AssertSqlSafe(format!("explain execute \"{name}\" ({arguments})"));
-        let plan = sqlx::raw_sql(explain).fetch_all(&mut *connection).await.unwrap();
+        let plan = sqlx::raw_sql(explain).fetch_all(&mut *session).await.unwrap();
         plans.push(plan.iter().map(|line| line.get::<String, _>(0)).collect::<Vec<_>>().join("\n"));
     }
-    connection.give_back();
     plans
 }
 
 async fn are_good(store: &PostgresStore) {
     let plans = plans(store).await;
     assert!(plans.len() >= 9, "{}", plans.len());
+    scan_nothing(&plans);
+}
+
+fn scan_nothing(plans: &[String]) {
     for plan in plans {
         for table in TABLES {
             let scan = plan.lines().find(|line| line.contains(&format!("Seq Scan on {table} ")));
@@ -74,16 +83,7 @@ async fn clause_46_plans_stay_good_for_slices_of_one_and_of_many_when_the_tables
     let store = place.migrated().await.with_connections(1);
     ask(&store, "while the tables are empty", 1).await;
     are_good(&store).await;
-    place
-        .execute(
-            "insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
-             select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', now(), now(), now() + '1 day', now() + '2 days'
-               from generate_series(1, 20000);
-             insert into idem_response select kid, 200, '', 'x' from idem_key on conflict do nothing;
-             insert into idem_step (kid, epoch, step, kind, input, started_at, nr)
-             select kid, 1, 'pay', 1, null, now(), 1 from idem_key on conflict do nothing",
-        )
-        .await;
+    place.execute(MANY).await;
     for (round, records) in [("one", 1), ("many", 100)] {
         ask(&store, round, records).await;
         are_good(&store).await;
@@ -94,3 +94,41 @@ async fn clause_46_plans_stay_good_for_slices_of_one_and_of_many_when_the_tables
         are_good(&store).await;
     }
 }
+
+/// Over the program's pool, whose sessions are set as the server has it, and plan anew as it sees fit: after five times a plan stays,
+/// made while one page is read quicker than an index.
+#[tokio::test]
+async fn clause_46_a_tx_goes_by_its_indexes_when_the_tables_have_grown() {
+    let place = Place::new();
+    place.migrated().await;
+    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(place.options.clone());
+    let store = PostgresStore::new(&pool).with_schema(&place.schema).unwrap();
+    for n in 0..10 {
+        transact(&store, &n.to_string()).await;
+        place.execute("vacuum analyze idem_key, idem_response").await;
+    }
+    place.execute(MANY).await;
+    transact(&store, "grown").await;
+    let mut session = pool.acquire().await.unwrap();
+    let plans = plans_of(&mut session).await;
+    assert_eq!(plans.len(), 2, "{plans:?}");
+    scan_nothing(&plans);
+}
+
+async fn transact(store: &PostgresStore, key: &str) {
+    let claim = claim(key);
+    let begin = Begin { claim: Some(claim.clone()), limit: LEASE, savepoint: false, order: None };
+    let Begun::Open(_, transaction) = store.begin(&begin).await.unwrap() else { panic!("nobody was there") };
+    let finish = Finish { record: claim.record, attempt: claim.attempt, outcome: Outcome::Done(reply("x")) };
+    let commit = Commit { finish: Some(finish), keeps_rows: true, links: Vec::new() };
+    let committed = store.commit(transaction, &commit).await.unwrap();
+    assert!(matches!(committed, Committed::Stored { .. }), "{committed:?}");
+}
+
+const MANY: &str = "
+    insert into idem_key (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until)
+    select gen_random_uuid(), 'acme', 'charge', 2, 1, 1, gen_random_uuid(), 1, '', now(), now(), now() + '1 day', now() + '2 days'
+      from generate_series(1, 20000);
+    insert into idem_response select kid, 200, '', 'x' from idem_key on conflict do nothing;
+    insert into idem_step (kid, epoch, step, kind, input, started_at, nr)
+    select kid, 1, 'pay', 1, null, now(), 1 from idem_key on conflict do nothing";
