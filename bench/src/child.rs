@@ -28,6 +28,7 @@ impl Process {
             .args(["serve", setting.variant.name(), "--url", &setting.url])
             .args(["--purge-every", &setting.purge_every.as_secs_f64().to_string()])
             .args(["--store-timeout", &setting.store_timeout.as_secs_f64().to_string()])
+            .args(["--store-queue", &setting.store_queue.to_string()])
             .stdin(Stdio::piped()) // at whose end it ends
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -23,8 +23,10 @@ pub(crate) const USAGE: &str = "usage: idem-bench COMMAND [OPTIONS]
   --hot 1000                   of `run`: how many keys are replayed
   --keys 10000,1000000,5000000 of `growth`: how many keys are stored before
   --expired 1000000            of `growth`: how many are purged
-  --bodies 10000               of `memory`: how many sleep; of `overload`: how many wait
+  --bodies 10000               of `memory`: how many sleep; of `overload`: how many connections there are at most, of which
+                               half wait for a database that does not answer
   --store-timeout 5            of `overload`: how long the runtime waits for the database, in seconds
+  --store-queue 1000           of `overload`: how many calls of a kind the runtime lets wait (its default is 10,000)
   --write                      also put the tables into bench/README.md, and draw the chart
 
 The database server is started in TMPDIR, which must lie on the disk that is to be measured.";
@@ -57,6 +59,7 @@ pub(crate) struct Options {
     pub(crate) expired: u64,
     pub(crate) bodies: usize,
     pub(crate) store_timeout: Duration,
+    pub(crate) store_queue: usize,
     pub(crate) write: bool,
 }
 
@@ -74,6 +77,7 @@ impl Default for Options {
             expired: 1_000_000,
             bodies: 10_000,
             store_timeout: Duration::from_secs(5),
+            store_queue: 1_000,
             write: false,
         }
     }
@@ -124,6 +128,7 @@ fn options(mut parser: Parser) -> Result<Options> {
             Arg::Long("expired") => options.expired = parser.value()?.parse()?,
             Arg::Long("bodies") => options.bodies = parser.value()?.parse()?,
             Arg::Long("store-timeout") => options.store_timeout = seconds(&mut parser)?,
+            Arg::Long("store-queue") => options.store_queue = parser.value()?.parse::<usize>()?.max(1),
             Arg::Long("write") => options.write = true,
             other => return Err(format!("{}\n\n{USAGE}", other.unexpected()).into()),
         }
@@ -139,6 +144,7 @@ fn serve(mut parser: Parser) -> Result<Setting> {
             Arg::Long("url") => setting.url = parser.value()?.string()?,
             Arg::Long("purge-every") => setting.purge_every = seconds(&mut parser)?,
             Arg::Long("store-timeout") => setting.store_timeout = seconds(&mut parser)?,
+            Arg::Long("store-queue") => setting.store_queue = parser.value()?.parse()?,
             other => return Err(other.unexpected().into()),
         }
     }

@@ -31,7 +31,9 @@ pub(crate) async fn overload(options: &Options) -> Result<()> {
         let pace = Pace { connections: 64, warm_up: options.warm_up, measure: options.measure };
         let capacity = cell::drive(&mut place, variant, Keys::Unique, pace).await?.rate;
         eprintln!("{}: {capacity:.0}/s at 64 connections", variant.name());
-        text.push_str(&open::load(&mut place, variant, capacity, connections, options.measure * 5).await?);
+        text.push_str(
+            &open::load(&mut place, variant, capacity, connections, options.store_queue, options.measure * 5).await?,
+        );
     }
     for variant in [Variant::Held, Variant::Transactional] {
         text.push_str(&silent::database(&mut place, variant, connections / 2, options.store_timeout).await?);

@@ -42,13 +42,14 @@ pub(crate) struct Setting {
     pub(crate) url: String,
     /// How often the runtime purges; never, if it is not said.
     pub(crate) purge_every: Duration,
-    /// As `Builder::store_timeout`.
+    /// As `Builder::store_timeout` and `Builder::store_queue`.
     pub(crate) store_timeout: Duration,
+    pub(crate) store_queue: usize,
 }
 
 impl Setting {
     pub(crate) fn new(variant: Variant, url: String) -> Self {
-        Self { variant, url, purge_every: Duration::ZERO, store_timeout: Duration::from_secs(5) }
+        Self { variant, url, purge_every: Duration::ZERO, store_timeout: Duration::from_secs(5), store_queue: 10_000 }
     }
 }
 
@@ -155,7 +156,8 @@ async fn without_keys_or_annotated<S: Transactions>(
         }
     };
     let builder = Runtime::builder(store).namespace("bench").purge_every(setting.purge_every);
-    let builder = builder.store_timeout(setting.store_timeout).serve_only(move |served| served == op);
+    let builder = builder.store_timeout(setting.store_timeout).store_queue(setting.store_queue);
+    let builder = builder.serve_only(move |served| served == op);
     let builder = if setting.variant.keeps_answers() { builder } else { builder.cache_bytes(0) };
     let idem = builder.build().await?;
     Ok(Router::new().route("/", annotated).with_state(App { idem, effects, asleep }))

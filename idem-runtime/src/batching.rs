@@ -14,6 +14,7 @@ mod width;
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 
 use self::{
@@ -25,8 +26,8 @@ use crate::{
     store::{
         Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
         OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve,
-        Resume, Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, Strip, Stripped, Survey,
-        Transactions,
+        Resume, Resuming, StartStep, Started, Step, StepBegun, StepEnded, Store, StoreError, StoreErrorKind, Strip,
+        Stripped, Survey, Transactions,
     },
 };
 
@@ -35,7 +36,7 @@ use crate::{
 pub(crate) struct Limits {
     /// As many records as one statement carries; 1: none of this.
     pub(crate) rows: usize,
-    /// As many callers as may wait for a statement, of each kind.
+    /// As many callers as may wait for a statement, of each kind, and for a transaction to be opened.
     pub(crate) queue: usize,
     /// How long a statement is waited for that nobody in particular waits for.
     pub(crate) store_timeout: Duration,
@@ -65,6 +66,8 @@ struct Batching {
     peeks: Arc<Lane<Peeks>>,
     starts: Arc<Lane<StartSteps>>,
     ends: Arc<Lane<EndSteps>>,
+    /// Places for those who open a transaction, and mostly wait for a connection of the program's.
+    begins: Semaphore,
 }
 
 impl Batching {
@@ -81,11 +84,18 @@ impl Batching {
             peeks: Lane::new(&ground, width::MOST),
             starts: Lane::new(&ground, writers),
             ends: Lane::new(&ground, writers),
+            begins: Semaphore::new(limits.queue.min(Semaphore::MAX_PERMITS)),
         }
     }
-}
 
-impl Batching {
+    /// # Errors
+    /// [`StoreErrorKind::Overloaded`]
+    fn place_to_begin(&self) -> Result<SemaphorePermit<'_>, StoreError> {
+        let full =
+            |_| StoreError::new(StoreErrorKind::Overloaded, "too many wait for a connection of the program's pool");
+        self.begins.try_acquire().map_err(full)
+    }
+
     /// A replay waits for nobody's write lock, and must not come to wait for one beside a claim that does: where it would wait for
     /// company, it is read first.
     async fn claim_one(&self, claim: &Claim) -> Result<Claimed, StoreError> {
@@ -162,6 +172,7 @@ impl Store for Batching {
         self.store.transactions()
     }
     async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        let _place = self.place_to_begin()?;
         self.store.begin(begin).await
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
@@ -186,6 +197,7 @@ impl Store for Batching {
         self.store.steps(record).await
     }
     async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
+        let _place = self.place_to_begin()?;
         self.store.begin_step(start, limit).await
     }
     async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {

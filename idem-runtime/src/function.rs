@@ -269,8 +269,8 @@ where
     };
     let runtime = owner.runtime().clone();
     let (ended, value) = ended(&owner, &execution, body, &recorder).await;
-    // The outcome is stored even if the caller leaves now.
-    match runtime.uncut(engine::settle(owner, ended, ())).await {
+    // On its own task: the outcome is stored even if the caller leaves now, or does not ask for a while.
+    match runtime.on_its_own_task(engine::settle(owner, ended, ())).await {
         Some(Answer::Ran { recorded, .. }) => Answer::Ran { value, recorded },
         Some(Answer::Replay(stored)) => Answer::Replay(stored),
         Some(Answer::Refused(error)) => Answer::Refused(error),

@@ -22,9 +22,12 @@ use crate::{
 /// answers are large, even that many may be too many for one statement's time.
 const BATCH: u32 = 1_000;
 
-/// Between two passes of a purge of much, and between two batches at most; between them it is as long as a batch took, so that a purge
-/// takes half of one connection's time and leaves room for the rest.
+/// Between two passes of a purge of much.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// After a batch it is as long as that took, within these bounds: so a purge takes about half of one connection's time, and on SQLite,
+/// where a batch holds the write lock, other processes find it free.
+const AFTER_A_BATCH: (Duration, Duration) = (Duration::from_millis(20), PAUSE);
 
 /// The word for a pass that the store failed.
 const FAILED: &str = "failed";
@@ -161,7 +164,7 @@ impl Purger {
                 pass.more = true;
                 return Ok(Some(pass));
             }
-            sleep(sent.elapsed().min(PAUSE)).await;
+            sleep(sent.elapsed().clamp(AFTER_A_BATCH.0, AFTER_A_BATCH.1)).await;
         }
         let back = start.saturating_duration_since(stripped) + SLACK;
         pass.more = !self.strip(back, until, &mut pass).await?;
@@ -186,7 +189,7 @@ impl Purger {
                 if Instant::now() >= until {
                     return Ok(false);
                 }
-                sleep(sent.elapsed().min(PAUSE)).await;
+                sleep(sent.elapsed().clamp(AFTER_A_BATCH.0, AFTER_A_BATCH.1)).await;
             }
         }
         Ok(true)

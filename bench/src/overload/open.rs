@@ -17,6 +17,7 @@ use crate::{
     child::Process,
     load::{Client, Request, unique},
     place::Place,
+    serve::Setting,
     variant::Variant,
 };
 
@@ -28,10 +29,11 @@ pub(super) async fn load(
     variant: Variant,
     capacity: f64,
     connections: usize,
+    store_queue: usize,
     length: Duration,
 ) -> Result<String> {
     place.clear().await?;
-    let process = Process::start(&setting(place, variant)).await?;
+    let process = Process::start(&Setting { store_queue, ..setting(place, variant) }).await?;
     let memory = Memory::watch(process.pid()?);
     let mut came = offer(process.address(), capacity * 2.0, connections, length).await?;
     let [before, first, second] = memory.seen().await?;

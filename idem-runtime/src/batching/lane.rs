@@ -107,6 +107,7 @@ impl<V: Verb> Lane<V> {
             return Ok(Way::Alone(Turn::new(self, nr, false)));
         }
         if state.queue.len().saturating_sub(state.gone) >= self.ground.limits.queue {
+            self.hand_over(state); // if something has stalled
             return Err(StoreError::new(StoreErrorKind::Overloaded, "the queue for its statements is full"));
         }
         let (told, reply) = oneshot::channel();
@@ -244,7 +245,7 @@ struct Sent<'a, V: Verb> {
 impl<V: Verb> Drop for Sent<'_, V> {
     fn drop(&mut self) {
         let mut state = self.turn.lane.state();
-        state.turns.sent(self.turn.nr);
+        state.turns.answered(self.turn.nr);
         if let Some(took) = self.took {
             state.width.took(self.items.len(), took);
         }

@@ -11,7 +11,7 @@ use crate::{
     MemoryStore,
     conformance::steps::{claim, found, own, payload, record, reply},
     state::Reason,
-    store::{Outcome, StoreErrorKind},
+    store::Outcome,
 };
 
 const LIMITS: Limits = Limits { rows: 128, queue: 10_000, store_timeout: Duration::from_secs(5) };

@@ -12,12 +12,12 @@ pub(super) const STALLED: Duration = Duration::from_millis(100);
 /// Few: a list is the quickest.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    all: Vec<Turn>,
+    all: Vec<Entry>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct Entry {
     nr: u64,
     /// When its statement was sent; `None`: none is on its way.
     sent: Option<Instant>,
@@ -36,7 +36,7 @@ impl Turns {
 
     pub(super) fn begin(&mut self) -> u64 {
         self.next += 1;
-        self.all.push(Turn { nr: self.next, sent: None, stalled: false });
+        self.all.push(Entry { nr: self.next, sent: None, stalled: false });
         self.next
     }
 
@@ -46,7 +46,7 @@ impl Turns {
         now
     }
 
-    pub(super) fn sent(&mut self, nr: u64) {
+    pub(super) fn answered(&mut self, nr: u64) {
         self.all.iter_mut().filter(|turn| turn.nr == nr).for_each(|turn| turn.sent = None);
     }
 
@@ -60,8 +60,32 @@ impl Turns {
 
     /// Others go on without what has been on its way for long.
     pub(super) fn look(&mut self) {
+        let now = Instant::now();
         for turn in &mut self.all {
-            turn.stalled |= turn.sent.is_some_and(|sent| sent.elapsed() >= STALLED);
+            turn.stalled |= turn.sent.is_some_and(|sent| now.duration_since(sent) >= STALLED);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_on_its_way_for_long_stalls() {
+        let mut turns = Turns::default();
+        let [hangs, waits, ends] = [turns.begin(), turns.begin(), turns.begin()];
+        turns.sends(hangs);
+        turns.sends(ends);
+        tokio::time::advance(STALLED).await;
+        turns.answered(ends);
+        turns.look();
+        assert_eq!([hangs, waits, ends].map(|nr| turns.has_stalled(nr)), [true, false, false]);
+        assert_eq!((turns.active(), turns.count()), (2, 3));
+        turns.answered(hangs); // too late
+        turns.look();
+        assert!(turns.has_stalled(hangs));
+        turns.end(hangs);
+        assert_eq!((turns.active(), turns.count()), (2, 2));
     }
 }

@@ -101,8 +101,9 @@ impl Builder {
         self
     }
 
-    /// How many calls may wait for a statement of each kind, where they share them (see [`batch`](Self::batch)). More are
-    /// refused at once with 503 and `Retry-After`, and nothing of them runs. Default 10,000.
+    /// How many calls may wait for a statement of each kind, where they share them (see [`batch`](Self::batch)), and how many to
+    /// open the transaction of a `Tx`, which are those without a connection of your pool as yet. More are refused at once with 503
+    /// and `Retry-After`, and nothing of them runs; a completion is tried again. Default 10,000.
     pub fn store_queue(mut self, calls: usize) -> Self {
         self.config.store_queue = calls;
         self
@@ -146,7 +147,7 @@ impl Builder {
 
     /// How often records that are over are removed: those that are done, rejected or released and whose `refuse_late` has
     /// passed more than a minute ago. Default 60 s, give or take a half; zero is never. It is a task of this runtime, in
-    /// batches of 1,000 records, with a pause after each for as long as it took (100 ms at most), and any number of processes may do
+    /// batches of 1,000 records, with a pause after each for as long as it took (20 to 100 ms), and any number of processes may do
     /// it at once. Where `refuse_late` is longer than `ttl`, the stored answer goes when `ttl` is over and the rest of the record later.
     /// Nothing that runs or is in doubt is ever removed. What a client is told does not depend on it.
     ///

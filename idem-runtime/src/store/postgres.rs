@@ -46,10 +46,10 @@ use crate::key::RecordId;
 /// | | |
 /// |---|---|
 /// | durability | that of a commit: what a verb reported survives a crash, if `fsync` is on and `synchronous_commit` is not off ([`check`](Store::check) looks) |
-/// | isolation | READ COMMITTED; looking and taking are one statement; replays and refusals write nothing |
+/// | isolation | READ COMMITTED; what is there is looked at and taken in one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
 /// | connections | 10 of its own by default, opened when first needed (five will do where flushes are quick), and one more to purge; clones share them |
-/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts, and for a release) |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts, for a release, for a claim that takes over what is there, and for a completion that is sent again) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`, and of steps. All else goes
@@ -64,7 +64,7 @@ use crate::key::RecordId;
 /// # }
 /// ```
 ///
-/// **Cancel safety.** Every verb is one statement that the server runs to its end or not at all, as a transaction of its
+/// **Cancel safety.** Each statement of a verb is one that the server runs to its end or not at all, as a transaction of its
 /// own. A dropped future leaves no transaction open; whether the statement took effect is then not known. A verb waits at
 /// most 5 s for a connection, and for its statement as long as the [time-out](Self::with_statement_timeout) says and 5 s
 /// more if the server falls silent, then fails as [`Unavailable`](super::StoreErrorKind::Unavailable). After a restart of
@@ -123,9 +123,9 @@ impl PostgresStore {
         Self { timeout, verbs: Arc::default(), ..self }
     }
 
-    /// For a pooler that gives each transaction another server connection and knows no prepared statements, such as
-    /// PgBouncer in transaction mode before 1.21: each verb is one message of text, which sets its own isolation level and
-    /// time-out and leaves nothing behind. It costs the server a parse and a plan each time. Answers stand in the text, in
+    /// For a pooler that gives each transaction another server connection, such as PgBouncer in transaction mode, whatever its
+    /// version: each verb is one message of text, which sets its own isolation level and
+    /// time-out and leaves nothing behind. (The other protocol sets up its sessions, which such a pooler shares with everybody.) It costs the server a parse and a plan each time. Answers stand in the text, in
     /// hexadecimal: a server that logs statements logs them too. The driver's own log of statements is off. In a transaction
     /// of your pool (a body with a `Tx`) they are the arguments of a statement without a name, and in no text.
     #[must_use]

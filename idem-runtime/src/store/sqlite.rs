@@ -43,7 +43,7 @@ use crate::key::RecordId;
 /// | transactions | a `Tx<Sqlite>` body, and a step that is a transaction, holds the one write lock of the file: all other claims, renewals and completions, in every process, wait for its end (up to 5 s) |
 /// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
 ///
-/// **Cancel safety.** A verb that writes runs to its end, even if its future is dropped (then on a task of its own): no half
+/// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
 /// transaction is ever left behind. It waits for the writing connection at most 5 s, and for another process's write
 /// lock at most the busy time-out (5 s by default), then fails as
 /// [`Unavailable`](super::StoreErrorKind::Unavailable).

@@ -159,3 +159,24 @@ fn clause_20_nobody_waits_for_a_runtime_that_is_gone() {
         }
     });
 }
+
+#[tokio::test(start_paused = true)]
+async fn clause_21_no_more_wait_to_begin_a_transaction_than_may() {
+    let place = Place::with(Limits { queue: 2, ..LIMITS });
+    let begin = |key: &str| {
+        let begin = Begin { claim: Some(claim(key)), limit: Duration::from_secs(5), savepoint: false, order: None };
+        let store = Arc::clone(&place.store);
+        tokio::spawn(async move { store.begin(&begin).await.map_err(|error| error.kind) })
+    };
+    let waiting = [begin("a"), begin("b")];
+    settle().await;
+    assert_eq!(begin("c").await.unwrap().unwrap_err(), StoreErrorKind::Overloaded);
+    let [first, second] = waiting;
+    first.abort(); // who leaves makes room
+    settle().await;
+    let third = begin("c");
+    place.gated.open();
+    for asked in [second, third] {
+        assert_eq!(asked.await.unwrap().unwrap_err(), StoreErrorKind::Unavailable, "it was asked");
+    }
+}

@@ -122,6 +122,10 @@ impl Store for Gated {
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
         self.inner.strip(strip).await
     }
+    async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
+        let records = begin.claim.iter().map(|claim| claim.record).collect();
+        self.through(records, async { Err(StoreError::unavailable("it keeps no transactions")) }).await
+    }
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check().await
     }

@@ -19,7 +19,8 @@ pub(super) struct Statements {
 /// Those of a run in a transaction, one record each.
 #[derive(Debug)]
 pub(super) struct Begin {
-    /// Inserts the record, if it is not there: one row, with its fence, or none.
+    /// Inserts the record: one row, with its fence, or none where it is there, or somebody else has its lock. It names no table but to
+    /// insert, so there is nothing that the server could plan otherwise, whatever the program has set and however the table grows.
     pub(super) fresh: Statement,
     /// As [`Statements::take`].
     pub(super) take: Statement,
@@ -30,9 +31,9 @@ impl Statements {
         let surely = format!("where not {}", claimable("u"));
         let update = |more: &str| UPDATE.replace("{taken}", more).replace("{claimable}", &claimable("excluded"));
         let lock = format!("l as materialized (select {LOCK} as got),");
-        let statement = |tail: &str, parts: [(&str, &str); 7]| {
-            let whole = [CLAIMS, tail].concat();
-            Statement::new(schema, &parts.into_iter().fold(whole, |text, (part, by)| text.replace(part, by)))
+        let statement = |tail: &str, claims: [(&str, &str); 4], these: [(&str, &str); 3]| {
+            let parts = claims.into_iter().chain(these);
+            Statement::new(schema, &parts.fold([CLAIMS, tail].concat(), |text, (part, by)| text.replace(part, by)))
         };
         let committed = [("{lock}", ""), ("{got}", ""), ("{must_finish}", "null"), ("{inputs}", resume::INPUTS)];
         let [lock, got] = [("{lock}", lock.as_str()), ("{got}", "and (select got from l)")];
@@ -40,30 +41,26 @@ impl Statements {
             [("{surely}", ""), ("{conflict}", "nothing"), ("{returning}", "k.kid, k.fence, k.epoch, k.attempt")];
         let (take, take_own) = (update(""), update(TAKEN));
         let taking = |update| [("{surely}", &*surely), ("{conflict}", update), ("{returning}", "k.*")];
-        let with = |claims: [_; 4], these: [_; 3]| {
-            let ([a, b, c, d], [e, f, g]) = (claims, these);
-            [a, b, c, d, e, f, g]
-        };
         let one = |must_finish: &str, may: &str| INSERT_ONE.replace("{must_finish}", must_finish).replace("{may}", may);
         let in_transaction = [lock, got, ("{must_finish}", "u.kid"), ("{inputs}", "")];
         Self {
-            fresh: statement(INSERTED, with(committed, fresh)),
+            fresh: statement(INSERTED, committed, fresh),
             one: Statement::new(
                 schema,
                 &[ONE, &INSERTED.replace("{inputs}", "")]
                     .concat()
                     .replace("{insert}", &one("null", "not exists (select from cur)")),
             ),
-            take: statement(&TAKEN_OR_FOUND.replace("{planned}", ""), with(committed, taking(&take))),
+            take: statement(&TAKEN_OR_FOUND.replace("{planned}", ""), committed, taking(&take)),
             begin: Begin {
-                fresh: Statement::new(schema, &BEGIN.replace("{insert}", &one("$1::uuid", LOCK))),
-                take: statement(&TAKEN_OR_FOUND.replace("{planned}", PLANNED), with(in_transaction, taking(&take_own))),
+                fresh: Statement::new(schema, &one("$1::uuid", LOCK)),
+                take: statement(&TAKEN_OR_FOUND.replace("{planned}", PLANNED), in_transaction, taking(&take_own)),
             },
         }
     }
 }
 
-/// `state::next` for a claim, in SQL too, since looking and taking are one statement here, as in every verb that writes.
+/// `state::next` for a claim, in SQL too, since what is there is looked at and taken in one statement, as in every verb that writes.
 /// `k` is the record, `{by}` the claim, whose `created_at` is the statement's instant, and whose
 /// `rerun_until` is the epoch where its operation is never run again.
 const CLAIMABLE: &str = "(k.attempt <> {by}.attempt and (
@@ -170,7 +167,7 @@ const PLANNED: &str = ",
        (select count(set_config(s.name, split_part(current_setting('idem.planner'), ' ', s.nr), true)) from (values
          (1, 'plan_cache_mode'), (2, 'enable_seqscan'), (3, 'enable_hashjoin'), (4, 'enable_mergejoin')) as s (nr, name))";
 
-/// One record, if it may be.
+/// One record, if it may be. (The windows are those of `CLAIMS`, without lists.)
 const INSERT_ONE: &str = "insert into {schema}.idem_key as k
        (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until,
         rerun_until, must_finish)
@@ -187,11 +184,3 @@ with cur as materialized (select k.* from {schema}.idem_key k where k.kid = $1::
 ins as (
   {insert}
 )";
-
-/// A claim that the body's transaction begins with, on a connection of the program's pool. It names no table but to insert, so there
-/// is nothing that the server could plan otherwise, whatever the program has set and however the table grows. No row: the record is
-/// there, or somebody else has its lock. `$12` is for how long a statement may run, in milliseconds, unless the program has set a time
-/// of its own.
-const BEGIN: &str = "
-{insert},
-  case when current_setting('statement_timeout') = '0' then set_config('statement_timeout', $12::text, true) end as limited";

@@ -59,9 +59,14 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
 }
 
 /// There is no transaction any more in which this could be done. Without one, a pooler may have given us another server, which
-/// does not have our statement; and what is put off to the commit is checked, and refused, at the end of the statement.
+/// does not have our statement.
 pub(super) fn is_outside(error: &sqlx::Error) -> bool {
-    matches!(&*code(error), "25P01" | "26000" | "23503")
+    matches!(&*code(error), "25P01" | "26000")
+}
+
+/// What is put off to the commit was refused at the end of the statement: so that was the commit, and there was no transaction.
+pub(super) fn is_refused_at_once(error: &sqlx::Error) -> bool {
+    code(error) == "23503"
 }
 
 /// The SQLSTATE; empty if the server did not give one.

@@ -94,17 +94,22 @@ select moved.state, (date_part('epoch', moved.expires_at - {now}) * 1000)::int8 
 
 /// For one record, whose row this transaction has locked, and which ends with an answer; on a connection of the program's pool. An
 /// insert, since it finds its row by the unique index and nothing else: an update is planned by the server, which may choose to read all
-/// of a table that was small when it was planned. It never inserts, because the row is there; where it is not, the body has ended the
-/// transaction, and the server refuses the row for its `must_finish` as soon as it would be committed.
+/// of a table that was small when it was planned. It never inserts, because the row is there. Where the body has ended the transaction
+/// by itself, the row may be another attempt's, and nothing is written; or there is none, and the server refuses this one for its
+/// `must_finish` as soon as it would be committed, which is now.
 const OWN: &str = "
-with answered as (
-  insert into {schema}.idem_response (kid, status, headers, body) values ($1::uuid, $6::int4, $7::bytea, $8::bytea)
+with moved as (
+  insert into {schema}.idem_key as k
+         (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until,
+          must_finish)
+  values ($1::uuid, '', '', 0, 0, 0, $2::uuid, 0, '', 'epoch', 'epoch', 'epoch', 'epoch', $1::uuid)
+  on conflict (kid) do update set {set}
+   where k.attempt = $2::uuid and {may}
+  returning k.kid, k.state, k.expires_at
+),
+answered as (
+  insert into {schema}.idem_response (kid, status, headers, body)
+  select moved.kid, $6::int4, $7::bytea, $8::bytea from moved
   on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
 )
-insert into {schema}.idem_key as k
-       (kid, scope, op, state, fence, epoch, attempt, fp_alg, fp, lease_until, created_at, expires_at, guard_until,
-        must_finish)
-values ($1::uuid, '', '', 0, 0, 0, $2::uuid, 0, '', 'epoch', 'epoch', 'epoch', 'epoch', $1::uuid)
-on conflict (kid) do update set {set}
- where k.attempt = $2::uuid and {may}
-returning k.state, (date_part('epoch', k.expires_at - {now}) * 1000)::int8 as ttl_left{durable}";
+select moved.state, (date_part('epoch', moved.expires_at - {now}) * 1000)::int8 as ttl_left{durable} from moved";

@@ -1,6 +1,6 @@
-//! Every statement but those of `claim`, `finish`, `order`, `purge`, `resolve`, `step` and `survey`, in the order of the verbs. Each is one round trip and one
-//! transaction, whatever the number of records; rows are locked in the order of `kid`, so two slices never wait for each
-//! other in a circle.
+//! Every statement but those of `claim`, `finish`, `order`, `purge`, `resolve`, `step` and `survey`, in the order of the verbs.
+//! Each is one round trip and one transaction, whatever the number of records; rows are locked in the order of `kid`, so two
+//! slices never wait for each other in a circle.
 //!
 //! `{schema}` stands for the schema, `{now}` for the one instant of a statement: the moment at which the server received
 //! it, in whole milliseconds, so that SQL and Rust read the same deadlines alike. Waiting for a lock does not move it:

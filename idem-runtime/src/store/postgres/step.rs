@@ -98,10 +98,7 @@ ended as (
   update {schema}.idem_step s set result = cur.result, must_finish = null
     from cur where s.kid = cur.kid and s.epoch = cur.epoch and s.step = cur.step and s.result is null
 )
-select cur.kid, cur.step,
-       case when current_setting('synchronous_commit') = 'off'
-            then set_config('synchronous_commit', 'on', true) end as durable
-  from cur";
+select cur.kid, cur.step{durable} from cur";
 
 /// The steps of the record's epoch, in the order of their first starts.
 const STEPS: &str = "

@@ -29,18 +29,13 @@ const GRACE: Duration = Duration::from_secs(5);
 const DURABLE: &str =
     "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
 
-/// What opens it.
+/// What opens it. Whoever is cut off leaves a statement behind, which ends when its time is over, unless the program has set a time of
+/// its own.
 fn opening(limit: Duration) -> String {
-    let silence = connect::millis(limit.saturating_add(GRACE));
-    format!("begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; ")
-}
-
-/// A body that is cut off leaves a statement behind, which ends when its time is over, unless the program has set a time of its own.
-/// A claim says the same by itself.
-fn limited(limit: Duration) -> String {
-    let limit = connect::millis(limit);
+    let (limit, silence) = (connect::millis(limit), connect::millis(limit.saturating_add(GRACE)));
     format!(
-        "select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'; "
+        "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
+         select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'"
     )
 }
 
@@ -53,12 +48,9 @@ const PLANS: &str = "
     set local enable_mergejoin = off";
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let Some(claim) = &begin.claim else {
-        let open = open(verbs, &pool, opening(begin.limit) + &limited(begin.limit)).await?;
-        return Ok(Begun::Open(Owned::unclaimed(), Box::new(open)));
-    };
     let mut open = open(verbs, &pool, opening(begin.limit)).await?;
-    let owned = match self::claim(verbs, &mut open, claim, begin.limit).await? {
+    let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
+    let owned = match self::claim(verbs, &mut open, claim).await? {
         Claimed::Owner(owned) => owned,
         Claimed::Found(found) => {
             let _ = roll_back(verbs, open).await; // nothing was written
@@ -93,7 +85,7 @@ pub(super) async fn begin_step(
     start: &StartStep,
     limit: Duration,
 ) -> Result<StepBegun, StoreError> {
-    let mut open = open(verbs, &pool, opening(limit) + &limited(limit)).await?;
+    let mut open = open(verbs, &pool, opening(limit)).await?;
     let args = step::start_args(std::slice::from_ref(start));
     let rows = rows(verbs, &mut open, &verbs.statements.steps.begin, &args).await.map_err(failed)?;
     match step::started(rows.first())? {
@@ -129,24 +121,22 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
 }
 
 /// Nearly always there is no record, and it is inserted.
-async fn claim(
-    verbs: &Verbs,
-    open: &mut Open<Postgres>,
-    claim: &Claim,
-    limit: Duration,
-) -> Result<Claimed, StoreError> {
+async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
     let mut args = verbs::own_claim_args(claim);
-    let limit = connect::millis(limit).to_string();
-    args.extend([Arg::Long(lock(claim.record.as_bytes())), Arg::Text(limit.into())]);
+    args.push(Arg::Long(lock(claim.record.as_bytes())));
     let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
-    match rows.first() {
-        Some(row) => verbs::inserted(row),
+    if let Some(row) = rows.first() {
+        return verbs::inserted(row);
+    }
+    // Mostly an answer that is due, which one of the store's own connections reads with less.
+    match verbs.peek(&[claim.peek()]).await?.pop().flatten() {
+        Some(found) => Ok(Claimed::Found(found)),
         None => take(verbs, open, claim).await,
     }
 }
 
-/// Where there is a record, or somebody else has its lock. Each ask is a statement with a snapshot of its own; the lock, once it is
-/// ours, stays ours.
+/// Where there is a record to take, or somebody else has its lock. Each ask is a statement with a snapshot of its own; the lock, once it
+/// is ours, stays ours.
 async fn take(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
     plain(verbs, open, PLANS).await.map_err(failed)?;
     let mut args = verbs::claim_args(&[claim]);
@@ -266,7 +256,7 @@ async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Re
     }
     let args = verbs::own_finish_args(finish);
     let finished = match rows(verbs, open, &verbs.statements.finishing.own, &args).await {
-        Err(error) if error::is_outside(&error) => return Ok(Finished::Lost),
+        Err(error) if error::is_outside(&error) || error::is_refused_at_once(&error) => return Ok(Finished::Lost),
         finished => finished.map_err(failed)?,
     };
     let finished = verbs::finished(finish, finished.first())?;

@@ -1,4 +1,4 @@
-//! The verbs: arguments of a slice, one statement, and what its rows say. Rows come in any order and are told apart by
+//! The verbs: arguments of a slice, its statement, and what the rows say. Rows come in any order and are told apart by
 //! their record.
 
 use std::{collections::HashMap, time::Duration};

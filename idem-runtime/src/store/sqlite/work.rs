@@ -9,10 +9,7 @@ use super::{
     sql,
     verbs::{self, Looked},
 };
-use crate::{
-    store::{Attempt, Claimed, Peek, StoreError, row::Millis},
-    uncut::Uncut,
-};
+use crate::store::{Attempt, Claimed, Peek, StoreError, row::Millis};
 
 impl SqliteStore {
     /// Looks at each record without the write lock; `None` where a claim may take it.
@@ -49,7 +46,8 @@ impl SqliteStore {
         .await
     }
 
-    /// Runs `work` on the connection that writes: a caller that goes away does not stop it half way. Its length is bounded by the time-outs for the connection and for the write lock.
+    /// Runs `work` on the connection that writes, on a task of its own: a caller that goes away does not stop it half
+    /// way. Its length is bounded by the time-outs for the connection and for the write lock.
     pub(super) async fn with_writer<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -70,9 +68,12 @@ impl SqliteStore {
     }
 }
 
-/// To its end, even if the caller goes away.
+/// To its end, on a task of its own: what holds the write lock must go on also while its caller is alive and polled by nobody.
 pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
-    Uncut::new(work).await.unwrap_or_else(|| Err(StoreError::unavailable("it panicked")))
+    match tokio::spawn(work).await {
+        Ok(result) => result,
+        Err(error) => Err(StoreError::unavailable(error)), // it panicked, or the runtime shuts down
+    }
 }

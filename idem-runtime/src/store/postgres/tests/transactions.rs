@@ -6,12 +6,13 @@ use super::*;
 use crate::{
     conformance::{
         recorded::{end_of, is, noted, start_of},
-        steps::{QUARANTINE, claim, own, reply, rerunnable, resolve},
+        steps::{QUARANTINE, claim, found, own, reply, rerunnable, resolve, retry, run},
         transactions::Body,
     },
+    state::Reason,
     store::{
-        Begin, Begun, Claim, Commit, Committed, Finish, OpenTransaction, Outcome, Resolution, StepBegun, Store,
-        open::Open,
+        Begin, Begun, Claim, Claimed, Commit, Committed, Finish, Found, OpenTransaction, Outcome, Resolution,
+        StepBegun, Store, open::Open,
     },
 };
 
@@ -99,7 +100,7 @@ async fn check_looks_at_the_sessions_that_bodies_get() {
     assert_eq!(level, "read committed");
 }
 
-/// The claim is planned as on the store's own connections, and the body's statements as the program has set.
+/// To take over what is there is planned as on the store's own connections, and the body's statements as the program has set.
 #[tokio::test]
 async fn a_body_plans_as_its_program_has_set() {
     const SET: &str = "select concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
@@ -110,7 +111,11 @@ async fn a_body_plans_as_its_program_has_set() {
         [(place.options.clone(), "auto on on on"), (place.options.clone().options(set), "force_custom_plan on off on")]
     {
         let store = place.store_with(options);
-        for (claim, savepoint) in [(claim("a"), false), (claim("b"), true)] {
+        for key in ["c", "d"] {
+            run(&store, key, Outcome::Released(Reason::Status)).await;
+        }
+        for (key, savepoint) in [("a", false), ("b", true), ("c", false), ("d", true)] {
+            let claim = claim(key);
             let begin = Begin { claim: Some(claim), limit: Duration::from_secs(5), savepoint, order: None };
             let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else {
                 panic!("nobody was there")
@@ -119,6 +124,49 @@ async fn a_body_plans_as_its_program_has_set() {
             let planned: String = sqlx::query_scalar(SET).fetch_one(&mut **open).await.unwrap();
             assert_eq!(planned, expected);
         }
+    }
+}
+
+/// Whoever is cut off leaves a statement behind.
+#[tokio::test]
+async fn a_statement_of_a_body_has_its_limit_unless_the_program_says_one() {
+    let place = place().await;
+    for (options, expected) in
+        [(place.options.clone(), "5s"), (place.options.clone().options([("statement_timeout", "7000")]), "7s")]
+    {
+        let store = place.store_with(options);
+        run(&store, "taken over", Outcome::Released(Reason::Status)).await;
+        for claim in [Some(claim("new")), Some(claim("taken over")), None] {
+            let begin = Begin { claim, limit: Duration::from_secs(5), savepoint: false, order: None };
+            let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else {
+                panic!("nobody was there")
+            };
+            let open = transaction.downcast_mut::<Open<Postgres>>().unwrap();
+            let limit: String = sqlx::query_scalar("show statement_timeout").fetch_one(&mut **open).await.unwrap();
+            assert_eq!(limit, expected);
+        }
+    }
+}
+
+/// Its own ROLLBACK gives the record to whoever comes, whose answer is not its.
+#[tokio::test]
+async fn case_63_a_body_that_has_rolled_back_does_not_write_over_anothers_answer() {
+    let place = place().await;
+    for store in [place.store(), place.store().with_simple_protocol()] {
+        let key = format!("{:?}", store.protocol);
+        let late = claim(&key);
+        let begin = Begin { claim: Some(late.clone()), limit: Duration::from_secs(5), savepoint: false, order: None };
+        let Begun::Open(_, mut transaction) = store.begin(&begin).await.unwrap() else { panic!("nobody was there") };
+        place.roll_back(&mut transaction).await;
+        run(&store, &key, Outcome::Done(reply("another's"))).await;
+        let outcome = Outcome::Done(reply("late"));
+        let finish = Finish { record: late.record, attempt: late.attempt, outcome };
+        let commit = Commit { finish: Some(finish), keeps_rows: true, links: Vec::new() };
+        let committed = store.commit(transaction, &commit).await.unwrap();
+        assert!(matches!(committed, Committed::Lost), "{committed:?}");
+        let kept = place.number("select count(*) from idem_response where body = convert_to('late', 'UTF8')").await;
+        assert_eq!(kept, 0);
+        found!(retry(&store, &key).await, Claimed::Found(Found::Replay(_)));
     }
 }
 
