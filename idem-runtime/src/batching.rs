@@ -66,7 +66,7 @@ struct Batching {
     peeks: Arc<Lane<Peeks>>,
     starts: Arc<Lane<StartSteps>>,
     ends: Arc<Lane<EndSteps>>,
-    /// Places for those who open a transaction, and mostly wait for a connection of the program's.
+    /// Places for those who open a transaction, and mostly wait for the connection that it is on.
     begins: Semaphore,
 }
 
@@ -91,8 +91,7 @@ impl Batching {
     /// # Errors
     /// [`StoreErrorKind::Overloaded`]
     fn place_to_begin(&self) -> Result<SemaphorePermit<'_>, StoreError> {
-        let full =
-            |_| StoreError::new(StoreErrorKind::Overloaded, "too many wait for a connection of the program's pool");
+        let full = |_| StoreError::new(StoreErrorKind::Overloaded, "too many open a transaction");
         self.begins.try_acquire().map_err(full)
     }
 
@@ -172,8 +171,13 @@ impl Store for Batching {
         self.store.transactions()
     }
     async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
-        let _place = self.place_to_begin()?;
-        self.store.begin(begin).await
+        let full = match self.place_to_begin() {
+            Ok(_place) => return self.store.begin(begin).await,
+            Err(full) => full,
+        };
+        // A replay needs none.
+        let Some(claim) = &begin.claim else { return Err(full) };
+        self.peeks.ask(&claim.peek()).await?.map(Begun::Found).ok_or(full)
     }
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
         self.store.commit(transaction, commit).await
@@ -197,7 +201,6 @@ impl Store for Batching {
         self.store.steps(record).await
     }
     async fn begin_step(&self, start: &StartStep, limit: Duration) -> Result<StepBegun, StoreError> {
-        let _place = self.place_to_begin()?;
         self.store.begin_step(start, limit).await
     }
     async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {

@@ -25,7 +25,7 @@ const BATCH: u32 = 1_000;
 /// Between two passes of a purge of much.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// After a batch it is as long as that took, within these bounds: so a purge takes about half of one connection's time, and on SQLite,
+/// After a batch it is as long as that took, within these bounds: so a purge leaves room for the rest, and on SQLite,
 /// where a batch holds the write lock, other processes find it free.
 const AFTER_A_BATCH: (Duration, Duration) = (Duration::from_millis(20), PAUSE);
 

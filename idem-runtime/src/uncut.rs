@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 /// Runs where it is awaited, which costs no task and wakes no thread. Dropped before its end, it goes on as a task of its own.
 ///
 /// For claims and commits, and not for bodies: what a program keeps for the task that it runs on (`tokio::task_local`) would be
-/// gone half way. Nor for what holds a lock that others wait for: a caller who keeps the future and does not poll it keeps it from
-/// going on.
+/// gone half way. Nor for what holds a lock that has no end by itself (SQLite's): a caller who keeps the future and does not poll it keeps
+/// it from going on.
 ///
 /// `None`: it panicked.
 #[must_use = "it runs when it is awaited"]

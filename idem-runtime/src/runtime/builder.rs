@@ -101,9 +101,10 @@ impl Builder {
         self
     }
 
-    /// How many calls may wait for a statement of each kind, where they share them (see [`batch`](Self::batch)), and how many to
-    /// open the transaction of a `Tx`, which are those without a connection of your pool as yet. More are refused at once with 503
-    /// and `Retry-After`, and nothing of them runs; a completion is tried again. Default 10,000.
+    /// How many calls may wait for a statement of each kind, where they share them (see [`batch`](Self::batch)), and how many calls
+    /// may be opening the transaction of a `Tx`, most of which wait for a connection of your pool: say at least as many as that has.
+    /// More are refused at once with 503 and `Retry-After`, and nothing of them runs; a completion, and the begin of a step, is
+    /// tried again. Default 10,000.
     pub fn store_queue(mut self, calls: usize) -> Self {
         self.config.store_queue = calls;
         self

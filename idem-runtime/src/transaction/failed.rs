@@ -32,6 +32,9 @@ pub(crate) fn undone(error: StoreError) -> Error {
 }
 
 pub(super) fn not_begun(operation: &Operation, error: StoreError) -> Error {
+    if error.kind == StoreErrorKind::Overloaded {
+        return Error::from_store(error); // as many as are refused, and metrics count them
+    }
     tracing::warn!(target: "idem::engine", op = operation.op, error = &error as &dyn std::error::Error, "a transaction could not be opened; the request is refused and nothing runs");
     Error::from_store(error)
 }

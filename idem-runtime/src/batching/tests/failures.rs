@@ -163,6 +163,9 @@ fn clause_20_nobody_waits_for_a_runtime_that_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn clause_21_no_more_wait_to_begin_a_transaction_than_may() {
     let place = Place::with(Limits { queue: 2, ..LIMITS });
+    place.gated.one_writer.store(true, std::sync::atomic::Ordering::Relaxed); // whose looks are not held up
+    let done = claim("done");
+    place.gated.inner.claim(std::slice::from_ref(&done)).await.unwrap();
     let begin = |key: &str| {
         let begin = Begin { claim: Some(claim(key)), limit: Duration::from_secs(5), savepoint: false, order: None };
         let store = Arc::clone(&place.store);
@@ -171,6 +174,8 @@ async fn clause_21_no_more_wait_to_begin_a_transaction_than_may() {
     let waiting = [begin("a"), begin("b")];
     settle().await;
     assert_eq!(begin("c").await.unwrap().unwrap_err(), StoreErrorKind::Overloaded);
+    let replayed = begin("done").await.unwrap().unwrap();
+    assert!(matches!(replayed, Begun::Found(Found::InFlight { .. })), "{replayed:?}"); // it needs none
     let [first, second] = waiting;
     first.abort(); // who leaves makes room
     settle().await;

@@ -58,10 +58,10 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(_)) && !breaks_connections(error)
 }
 
-/// There is no transaction any more in which this could be done. Without one, a pooler may have given us another server, which
+/// There is no transaction any more in which this could be done, or not the one that had our savepoint. Without one, a pooler may have given us another server, which
 /// does not have our statement.
 pub(super) fn is_outside(error: &sqlx::Error) -> bool {
-    matches!(&*code(error), "25P01" | "26000")
+    matches!(&*code(error), "25P01" | "26000" | "3B001")
 }
 
 /// What is put off to the commit was refused at the end of the statement: so that was the commit, and there was no transaction.

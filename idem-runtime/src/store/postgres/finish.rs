@@ -109,7 +109,7 @@ with moved as (
 ),
 answered as (
   insert into {schema}.idem_response (kid, status, headers, body)
-  select moved.kid, $6::int4, $7::bytea, $8::bytea from moved
+  select moved.kid, $6::int4, $7::bytea, $8::bytea from moved where moved.state in (2, 3)
   on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
 )
 select moved.state, (date_part('epoch', moved.expires_at - {now}) * 1000)::int8 as ttl_left{durable} from moved";

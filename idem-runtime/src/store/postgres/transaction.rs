@@ -50,11 +50,22 @@ const PLANS: &str = "
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
     let mut open = open(verbs, &pool, opening(begin.limit)).await?;
     let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
-    let owned = match self::claim(verbs, &mut open, claim).await? {
-        Claimed::Owner(owned) => owned,
-        Claimed::Found(found) => {
+    let owned = match insert(verbs, &mut open, claim).await? {
+        Some(owned) => owned,
+        None => {
+            // Mostly an answer that is due. It is read by one of the store's own connections, while none of the program's is held.
             let _ = roll_back(verbs, open).await; // nothing was written
-            return Ok(Begun::Found(found));
+            if let Some(found) = verbs.peek(&[claim.peek()]).await?.pop().flatten() {
+                return Ok(Begun::Found(found));
+            }
+            open = self::open(verbs, &pool, opening(begin.limit)).await?;
+            match take(verbs, &mut open, claim).await? {
+                Claimed::Owner(owned) => owned,
+                Claimed::Found(found) => {
+                    let _ = roll_back(verbs, open).await; // nothing was written
+                    return Ok(Begun::Found(found));
+                }
+            }
         }
     };
     if begin.savepoint {
@@ -120,19 +131,12 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
         .collect())
 }
 
-/// Nearly always there is no record, and it is inserted.
-async fn claim(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
+/// Nearly always there is no record. `None`: there is one, or somebody else has its lock.
+async fn insert(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Option<Owned>, StoreError> {
     let mut args = verbs::own_claim_args(claim);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
     let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
-    if let Some(row) = rows.first() {
-        return verbs::inserted(row);
-    }
-    // Mostly an answer that is due, which one of the store's own connections reads with less.
-    match verbs.peek(&[claim.peek()]).await?.pop().flatten() {
-        Some(found) => Ok(Claimed::Found(found)),
-        None => take(verbs, open, claim).await,
-    }
+    rows.first().map(verbs::inserted).transpose()
 }
 
 /// Where there is a record to take, or somebody else has its lock. Each ask is a statement with a snapshot of its own; the lock, once it

@@ -72,7 +72,7 @@ impl Verbs {
             let Some(row) = rows.get(&uuid(claim.record)) else { continue };
             let answer = match column::<Option<i16>>(row, "state")? {
                 Some(_) => decided(claim, row, ask == ASKS)?,
-                None => Some(inserted(row)?),
+                None => Some(Claimed::Owner(inserted(row)?)),
             };
             if let Some(answer) = answer {
                 claimed.insert(uuid(claim.record), answer);
@@ -169,9 +169,9 @@ pub(super) fn own_claim_args(claim: &Claim) -> Vec<Arg<'_>> {
 }
 
 /// A claim that there was no record for.
-pub(super) fn inserted(row: &PgRow) -> Result<Claimed, StoreError> {
+pub(super) fn inserted(row: &PgRow) -> Result<Owned, StoreError> {
     let fence = Fence(column(row, "fence")?);
-    Ok(Claimed::Owner(Owned { fence, attempts: 1, epoch: fence }))
+    Ok(Owned { fence, attempts: 1, epoch: fence })
 }
 
 /// What a row says about its claim; `None` where it has to be asked again.
