@@ -163,7 +163,7 @@ fn clause_20_nobody_waits_for_a_runtime_that_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn clause_21_no_more_wait_to_begin_a_transaction_than_may() {
     let place = Place::with(Limits { queue: 2, ..LIMITS });
-    place.gated.one_writer.store(true, std::sync::atomic::Ordering::Relaxed); // whose looks are not held up
+    place.gated.one_writer.store(true, Ordering::Relaxed); // whose looks are not held up
     let done = claim("done");
     place.gated.inner.claim(std::slice::from_ref(&done)).await.unwrap();
     let begin = |key: &str| {
