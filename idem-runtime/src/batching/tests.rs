@@ -2,7 +2,7 @@
 
 mod failures;
 mod gated;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+
 use tokio::task::JoinHandle;
 
 use self::gated::Gated;

@@ -24,7 +24,7 @@ use std::{
 
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-use self::{error::failed, work::to_the_end};
+use self::{error::failed, work::on_its_own_task};
 use super::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
     OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
@@ -245,11 +245,11 @@ impl Store for SqliteStore {
         }
         // Waited for here: whoever is not waited for any more leaves the queue.
         let writer = self.writer.acquire().await.map_err(failed)?;
-        to_the_end(transaction::begin(writer, begin.clone())).await
+        on_its_own_task(transaction::begin(writer, begin.clone())).await
     }
 
     async fn commit(&self, transaction: OpenTransaction, commit: &Commit) -> Result<Committed, StoreError> {
-        to_the_end(transaction::commit(transaction, commit.clone())).await
+        on_its_own_task(transaction::commit(transaction, commit.clone())).await
     }
 
     fn keeps_steps(&self) -> bool {
@@ -273,11 +273,11 @@ impl Store for SqliteStore {
 
     async fn begin_step(&self, start: &StartStep, _: Duration) -> Result<StepBegun, StoreError> {
         let writer = self.writer.acquire().await.map_err(failed)?; // waited for here, as by `begin`
-        to_the_end(transaction::begin_step(writer, start.clone())).await
+        on_its_own_task(transaction::begin_step(writer, start.clone())).await
     }
 
     async fn commit_step(&self, transaction: OpenTransaction, end: &EndStep) -> Result<Committed, StoreError> {
-        to_the_end(transaction::commit_step(transaction, end.clone())).await
+        on_its_own_task(transaction::commit_step(transaction, end.clone())).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {

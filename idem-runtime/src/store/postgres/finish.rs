@@ -23,8 +23,10 @@ impl Statements {
         let (set, may) = moved(["u.state", "u.reason", "u.keep", "u.now"]);
         let ended = ENDED.replace("{set}", &set).replace("{may}", &may);
         let (set, may) = moved(["$3::int2", "$4::int2", "$5::int8", "{now}"]);
-        let [one, own] =
-            [ONE, OWN].map(|one| Statement::new(schema, &one.replace("{set}", &set).replace("{may}", &may)));
+        let [one, own] = [ONE, OWN].map(|moved| {
+            let moved = moved.replace("{set}", &set).replace("{may}", &may);
+            Statement::new(schema, &[&moved, ANSWERED].concat())
+        });
         Self { ended: Statement::new(schema, &ended), one, own }
     }
 }
@@ -84,13 +86,7 @@ const ONE: &str = "
 with moved as (
   update {schema}.idem_key k set {set} where k.kid = $1::uuid and k.attempt = $2::uuid and {may}
   returning k.kid, k.state, k.expires_at
-),
-answered as (
-  insert into {schema}.idem_response (kid, status, headers, body)
-  select moved.kid, $6::int4, $7::bytea, $8::bytea from moved where moved.state in (2, 3)
-  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
-)
-select moved.state, (date_part('epoch', moved.expires_at - {now}) * 1000)::int8 as ttl_left{durable} from moved";
+)";
 
 /// For one record, whose row this transaction has locked, and which ends with an answer; on a connection of the program's pool. An
 /// insert, since it finds its row by the unique index and nothing else: an update is planned by the server, which may choose to read all
@@ -106,7 +102,10 @@ with moved as (
   on conflict (kid) do update set {set}
    where k.attempt = $2::uuid and {may}
   returning k.kid, k.state, k.expires_at
-),
+)";
+
+/// The answer goes with what was moved, and with nothing else.
+const ANSWERED: &str = ",
 answered as (
   insert into {schema}.idem_response (kid, status, headers, body)
   select moved.kid, $6::int4, $7::bytea, $8::bytea from moved where moved.state in (2, 3)

@@ -133,7 +133,7 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
 
 /// Nearly always there is no record. `None`: there is one, or somebody else has its lock.
 async fn insert(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Option<Owned>, StoreError> {
-    let mut args = verbs::own_claim_args(claim);
+    let mut args = verbs::one_claim_args(claim);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
     let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
     rows.first().map(verbs::inserted).transpose()
@@ -258,7 +258,7 @@ async fn settle(verbs: &Verbs, open: &mut Open<Postgres>, commit: &Commit) -> Re
             done => done.map_err(failed)?,
         };
     }
-    let args = verbs::own_finish_args(finish);
+    let args = verbs::one_finish_args(finish);
     let finished = match rows(verbs, open, &verbs.statements.finishing.own, &args).await {
         Err(error) if error::is_outside(&error) || error::is_refused_at_once(&error) => return Ok(Finished::Lost),
         finished => finished.map_err(failed)?,

@@ -60,7 +60,7 @@ impl Verbs {
     async fn ask(&self, ask: u32, claims: &[&Claim], claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
         let claiming = &self.statements.claiming;
         let (statement, args) = match claims {
-            [claim] if ask == 0 && claim.input.is_none() => (&claiming.one, own_claim_args(claim)),
+            [claim] if ask == 0 && claim.input.is_none() => (&claiming.one, one_claim_args(claim)),
             _ => {
                 let mut args = claim_args(claims);
                 args.push(Arg::ByteStrings(claims.iter().map(|claim| claim.input.as_deref()).collect()));
@@ -98,7 +98,7 @@ impl Verbs {
 
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
         if let [finish] = finishes {
-            let rows = self.connections.rows(&self.statements.finishing.one, &own_finish_args(finish)).await?;
+            let rows = self.connections.rows(&self.statements.finishing.one, &one_finish_args(finish)).await?;
             if let Some(row) = rows.first() {
                 return Ok(vec![finished(finish, Some(row))?]);
             }
@@ -153,7 +153,7 @@ pub(super) fn claim_args<'a>(claims: &[&'a Claim]) -> Vec<Arg<'a>> {
 }
 
 /// Of one, for a statement without lists.
-pub(super) fn own_claim_args(claim: &Claim) -> Vec<Arg<'_>> {
+pub(super) fn one_claim_args(claim: &Claim) -> Vec<Arg<'_>> {
     vec![
         Arg::Uuid(uuid(claim.record)),
         Arg::Uuid(attempt(claim.attempt)),
@@ -203,7 +203,7 @@ pub(super) fn finish_args(finishes: &[Finish]) -> Vec<Arg<'_>> {
 }
 
 /// Of one, for a statement without lists.
-pub(super) fn own_finish_args(finish: &Finish) -> [Arg<'_>; 8] {
+pub(super) fn one_finish_args(finish: &Finish) -> [Arg<'_>; 8] {
     let answer = finish.outcome.response();
     [
         Arg::Uuid(uuid(finish.record)),

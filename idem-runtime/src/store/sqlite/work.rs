@@ -54,7 +54,7 @@ impl SqliteStore {
         F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
         let writer = self.writer.clone();
-        to_the_end(async move {
+        on_its_own_task(async move {
             let mut connection = writer.acquire().await.map_err(failed)?;
             let result = work(&mut connection).await;
             if result.is_err() {
@@ -69,7 +69,7 @@ impl SqliteStore {
 }
 
 /// To its end, on a task of its own: what holds the write lock must go on also while its caller is alive and polled by nobody.
-pub(super) async fn to_the_end<T: Send + 'static>(
+pub(super) async fn on_its_own_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::spawn(work).await {

@@ -129,9 +129,8 @@ async fn to_take_over_is_one_statement_more() {
             own(&store, claim).await;
             found!(finish(&store, claim, Outcome::Released(Reason::Status)).await, Finished::Stored { .. });
         }
-        let [mut claims, fresh]: [Vec<Claim>; 2] =
-            [(0..20).map(|n| claim(&n.to_string())).collect(), vec![claim(&format!("{warm}"))]];
-        claims.extend(fresh);
+        let mut claims: Vec<Claim> = (0..20).map(|n| claim(&n.to_string())).collect();
+        claims.push(claim(&format!("new, {warm}")));
         proxy.take();
         let claimed = store.claim(&claims).await.unwrap();
         let (statements, _) = proxy.take();
