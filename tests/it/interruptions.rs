@@ -132,8 +132,11 @@ async fn settled_meanwhile(how: Resolution) -> (reqwest::Response, reqwest::Resp
     drop(held);
     let first = first.await.unwrap();
     assert_eq!(shop.probe.effects(), 1);
-    let its_own =
-        format!("select count(*) from idem_response where substr(body, 1, 6) = {}", shop.place.bytes(b"effect"));
+    let its_own = format!(
+        "select count(*) from {} where substr(body, 1, 6) = {}",
+        shop.place.backend().answers(),
+        shop.place.bytes(b"effect")
+    );
     assert_eq!(shop.count(&its_own).await, 0);
     (first, send(&shop, "/charge", "k1").await.unwrap())
 }

@@ -155,7 +155,7 @@ async fn case_104_what_was_answered_instead_is_counted_once() {
     on.posted("charge", "k4", json!({}), "store_unavailable").await;
     on.shop.store.heal();
     let damaged = on.shop.place.bytes(&[1]);
-    on.shop.sql(&format!("update idem_response set headers = {damaged}")).await;
+    on.shop.sql(&format!("update {} set headers = {damaged}", on.shop.place.backend().answers())).await;
     on.posted("charge", "k1", json!({}), "store_unreadable").await;
     on.shop.runtime.start_draining();
     on.posted("charge", "k5", json!({}), "draining").await;
@@ -251,7 +251,7 @@ async fn case_104_a_function_s_call_is_counted_once() {
     assert!(panics.await.is_err());
     on.assert_counted("job", "panicked");
     let damaged = on.shop.place.bytes(b"{");
-    on.shop.sql(&format!("update idem_response set body = {damaged}")).await;
+    on.shop.sql(&format!("update {} set body = {damaged}", on.shop.place.backend().answers())).await;
     run("j1", Job::Succeed, "result_unavailable").await;
     let hangs = tokio::time::timeout(Duration::from_secs(1), job(&on.shop.runtime, "j5", Job::Hang));
     assert!(hangs.await.is_err());

@@ -54,10 +54,10 @@ async fn settled(payments: &Payments, path: &str, key: &str, payment: &Value) ->
 }
 
 /// The disk after its process was killed while held in an insert into `table`, and a process started afterwards.
-async fn killed_in(table: &str, path: &str, payment: &Value) -> (Disk, Payments) {
+async fn killed_in(write: &str, path: &str, payment: &Value) -> (Disk, Payments) {
     let disk = Disk::new().await;
     let payments = disk.start().await;
-    disk.hold_inserts_into(table).await;
+    disk.hold(write).await;
     let caller = payments.pay_meanwhile(path, "k1", payment);
     disk.somebody_is_held().await;
     payments.kill().await;

@@ -19,8 +19,9 @@ create table idem_unfinished (
   kid uuid primary key check (false)
 );
 
--- The narrow row of every claim, completion and renewal. The pages are filled by half, so that the new version of a row
--- finds room beside the old one and no index is touched.
+-- A record and its answer, which in a table of its own would be a second row with an index for every key. A renewal has no answer to
+-- rewrite, for a claim takes out what an earlier run had left. Claims fill a quarter of their page, so that each completion, with an
+-- answer of some 300 bytes, finds room beside its claim and no index is touched.
 create table idem_key (
   kid         uuid primary key,                 -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
   scope       text not null,                    -- for operators; the identity is in kid
@@ -40,8 +41,11 @@ create table idem_key (
   tries       integer not null default 0,       -- how often a recovery has tried to settle this run
   recover_at  timestamptz not null default 'epoch', -- no recovery before; apart from lease_until, from which the quarantine counts
   rerun_until timestamptz not null default 'epoch', -- until then the operation may be run again (in_doubt = rerun_deduped); 'epoch' = never
-  must_finish uuid references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
-) with (fillfactor = 50);
+  must_finish uuid references idem_unfinished (kid) deferrable initially deferred, -- set while a body runs in the same transaction: a commit without its outcome is refused
+  status      integer,                          -- of the answer; null: the value of a plain function
+  headers     bytea,                            -- null: no answer
+  body        bytea                             -- null: not retained
+) with (fillfactor = 25);
 -- Finds what may be removed. On this column because a completion in time does not change it; an index on `state` or
 -- `lease_until` would make each completion and renewal write every index.
 create index idem_key_guard on idem_key (guard_until);
@@ -54,14 +58,6 @@ create index idem_key_created on idem_key using brin (created_at) with (pages_pe
 -- what waits for its retry (in_doubt = rerun_deduped) stays until one comes, or for its whole window and then in doubt.
 create table idem_open (
   kid uuid primary key
-);
-
--- Apart from idem_key, so that a renewal does not rewrite the body. No foreign key: it would lock the record's row once more.
-create table idem_response (
-  kid     uuid primary key,
-  status  integer,                              -- null: the value of a plain function
-  headers bytea not null,
-  body    bytea                                 -- null: not retained
 );
 
 -- The argument by which a function can be called again when nobody else does it. Apart from idem_key, because few operations

@@ -13,7 +13,10 @@ use idem_runtime::{
 use serde_json::{Value, json};
 
 use super::{FOREVER, PAST_THE_LEASE, killed_in, refused};
-use crate::support::process::{ACME, Disk, card, slow};
+use crate::support::{
+    Backend,
+    process::{ACME, Disk, card, slow},
+};
 
 fn by() -> Audit {
     Audit { who: "alice".to_owned(), why: "asked the bank".to_owned() }
@@ -30,7 +33,7 @@ async fn paid_out(receipt: &Value) -> Resolution {
 #[tokio::test]
 async fn scenario_43_an_operator_finds_what_was_lost_and_settles_it() {
     let payment = card("tok_visa");
-    let (disk, payments) = killed_in("idem_response", "/payouts", &payment).await; // effect and link are there
+    let (disk, payments) = killed_in(Backend::of_this_run().answering(), "/payouts", &payment).await; // effect and link are there
     disk.pass(PAST_THE_LEASE).await;
     let operator = disk.operator().await;
     assert!(operator.find("payout", "globex", "k1").await.unwrap().is_none(), "another tenant's key");

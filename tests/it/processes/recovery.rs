@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{PAST_THE_LEASE, killed_in, refused};
 use crate::support::{
-    Seen, eventually,
+    Backend, Seen, eventually,
     process::{ACME, Disk, Payments, card, slow},
 };
 
@@ -58,7 +58,7 @@ async fn scenario_62_of_two_processes_one_asks_the_gateway_once() {
 /// The effect is there, its process is gone: the next one finds it in the gateway's books.
 #[tokio::test]
 async fn scenario_60_what_a_killed_process_charged_is_found_by_another() {
-    let (disk, payments) = killed_in("idem_response", "/charges", &card("tok_visa")).await;
+    let (disk, payments) = killed_in(Backend::of_this_run().answering(), "/charges", &card("tok_visa")).await;
     let told = refused(&payments, "/charges", "k1", &card("tok_visa")).await;
     assert_eq!(told.status, 409);
     disk.pass(PAST_THE_GRACE).await;

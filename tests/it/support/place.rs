@@ -37,6 +37,22 @@ impl Backend {
             Ok(other) => panic!("IDEM_TEST_BACKEND is `{other}`, not `sqlite`, `postgres` or `pgbouncer`"),
         }
     }
+
+    /// The table with `headers` and `body` of answers; without headers there is none.
+    pub(crate) fn answers(self) -> &'static str {
+        match self {
+            Self::Sqlite => "idem_response",
+            Self::Postgres | Self::PgBouncer => "idem_key",
+        }
+    }
+
+    /// What a trigger says for: an answer is stored.
+    pub(crate) fn answering(self) -> &'static str {
+        match self {
+            Self::Sqlite => "insert on idem_response",
+            Self::Postgres | Self::PgBouncer => "update of headers on idem_key",
+        }
+    }
 }
 
 /// A database, or a schema in one, of the test's own. What is on the shared server stays until that goes.
@@ -225,7 +241,6 @@ impl Place {
             Backend::Postgres | Backend::PgBouncer => {
                 "select hashtext(string_agg(at, ' ' order by at) || (select last_value from idem_fence)) from (
                    select concat(ctid, xmin, ' ', xmax) at from idem_key
-                   union all select concat(ctid, xmin, ' ', xmax) from idem_response
                    union all select concat(ctid, xmin, ' ', xmax) from idem_step
                    union all select concat(ctid, xmin, ' ', xmax) from idem_order) as row"
             }
@@ -240,8 +255,7 @@ impl Place {
             return files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
         }
         let dump = "select string_agg(line, ' ') from (
-            select concat(k, encode(k.fp, 'escape')) line from idem_key k
-            union all select concat(r, encode(r.headers, 'escape'), encode(r.body, 'escape')) from idem_response r
+            select concat(k, encode(k.fp, 'escape'), encode(k.headers, 'escape'), encode(k.body, 'escape')) line from idem_key k
             union all select concat(s, encode(s.input, 'escape'), encode(s.result, 'escape')) from idem_step s
             union all select o::text from idem_order o union all select l::text from idem_link l union all select a::text from idem_audit a) as lines";
         sqlx::query_scalar::<_, String>(dump).fetch_one(self.database().await).await.unwrap().into_bytes()

@@ -84,18 +84,18 @@ impl Disk {
     /// From now on whoever inserts into this table is held there, inside its transaction, for as long as it lives: on
     /// SQLite by a trigger that counts to 10^15, on Postgres by one that wants a lock of ours, for 5 s at most. Not for
     /// tables that the test writes.
-    pub(crate) async fn hold_inserts_into(&self, table: &str) {
+    pub(crate) async fn hold(&self, write: &str) {
         self.sql(&match self.backend() {
             Backend::Sqlite => format!(
                 "create table hold as with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) select i from n;
-                 create trigger held after insert on {table} begin
+                 create trigger held after {write} begin
                    select sum(a.i * b.i * c.i * d.i * e.i) from hold a, hold b, hold c, hold d, hold e;
                  end"
             ),
             Backend::Postgres | Backend::PgBouncer => format!(
                 "create function held() returns trigger language plpgsql
                    as 'begin perform pg_advisory_xact_lock(1); return null; end';
-                 create trigger held after insert on {table} for each row execute function held();
+                 create trigger held after {write} for each row execute function held();
                  select pg_advisory_lock(1)"
             ),
         })

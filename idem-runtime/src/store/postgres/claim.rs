@@ -1,7 +1,7 @@
 //! The claim's statements. Nearly every claim meets no record, or one that decides by itself; for those there is a short one.
 //! What is there and may be taken over is asked again with a long one, which can.
 
-use super::{resume, sql::Statement};
+use super::{resume, sql::Statement, transaction::LIMITS};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -19,7 +19,8 @@ pub(super) struct Statements {
 /// Those of a run in a transaction, one record each.
 #[derive(Debug)]
 pub(super) struct Begin {
-    /// Inserts the record: one row, with its fence, or none where it is there, or somebody else has its lock. It names no table but to
+    /// Inserts the record, and tells the session of its limits: one row, with its fence, or none where it is there, or somebody else has
+    /// its lock. It names no table but to
     /// insert, so there is nothing that the server could plan otherwise, whatever the program has set and however the table grows.
     pub(super) fresh: Statement,
     /// As [`Statements::take`].
@@ -42,6 +43,7 @@ impl Statements {
         let (take, take_own) = (update(""), update(TAKEN));
         let taking = |update| [("{surely}", &*surely), ("{conflict}", update), ("{returning}", "k.*")];
         let one = |must_finish: &str, may: &str| INSERT_ONE.replace("{must_finish}", must_finish).replace("{may}", may);
+        let limits = LIMITS.replace("{silence}", "$12::text").replace("{limit}", "$13::text");
         let in_transaction = [lock, got, ("{must_finish}", "u.kid"), ("{inputs}", "")];
         Self {
             fresh: statement(INSERTED, committed, fresh),
@@ -53,7 +55,7 @@ impl Statements {
             ),
             take: statement(&TAKEN_OR_FOUND.replace("{planned}", ""), committed, taking(&take)),
             begin: Begin {
-                fresh: Statement::new(schema, &one("$1::uuid", LOCK)),
+                fresh: Statement::new(schema, &[&one("$1::uuid", LOCK), ", ", &limits].concat()),
                 take: statement(&TAKEN_OR_FOUND.replace("{planned}", PLANNED), in_transaction, taking(&take_own)),
             },
         }
@@ -119,18 +121,16 @@ ins as (
 /// Of what was inserted the fence is all that is not known; its `state` is null.
 const INSERTED: &str = ",{inputs}
 r as (select * from cur)
-select {columns}, false as locked, p.kid is not null as answered, p.status, p.headers, p.body
-  from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}
+select {columns}, {answer} from r
 union all
 select ins.kid, null, null, null, null, ins.fence, null, null, null, null, null, null, null, null, null, null, null, null, null,
-       null, null, null, null, null
+       null, null, null
   from ins";
 
-/// One row per record. `locked` rows may be newer than the snapshot that their answer was looked up in; `cur` rows are of the same.
+/// One row per record.
 const TAKEN_OR_FOUND: &str = ",{inputs}
-r as (select ins.*, true as locked from ins union all select cur.*, false from cur)
-select {columns}, r.locked, p.kid is not null as answered, p.status, p.headers, p.body{planned}
-  from r left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
+r as (select * from ins union all select * from cur)
+select {columns}, {answer}{planned} from r";
 
 /// The conflict arm. It writes unconditionally, since an arm with a `where` would return no row to a loser. `nextval`
 /// stands in the SET list, too, so that it is drawn under the lock and a record's fences grow. What starts afresh has its
@@ -153,7 +153,10 @@ const UPDATE: &str = "update set
     guard_until = case when {claimable} then excluded.guard_until else k.guard_until end,
     rerun_until = case when {claimable} and k.state in (2, 3, 4) then excluded.rerun_until else k.rerun_until end,
     tries       = case when {claimable} then 0 else k.tries end,
-    recover_at  = case when {claimable} then 'epoch' else k.recover_at end{taken}";
+    recover_at  = case when {claimable} then 'epoch' else k.recover_at end,
+    status      = case when not {claimable} then k.status end,
+    headers     = case when not {claimable} then k.headers end,
+    body        = case when not {claimable} then k.body end{taken}";
 
 const TAKEN: &str = ",
     must_finish = case when {claimable} then excluded.must_finish else k.must_finish end";

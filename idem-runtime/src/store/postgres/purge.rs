@@ -53,7 +53,7 @@ select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since, due
 /// Removes what is over. `over` locks the latest version of each record and decides again on it; what somebody else holds
 /// is left to the next time, and so is the note of the time, which many processes write: nothing here waits for a record. What is
 /// locked stays where it is, so it is deleted by its place, which halves the work; a table that was split has that place in each part.
-/// No answer appears under a record meanwhile, since whoever writes one locks the record first. `$2` is how long ago the
+/// `$2` is how long ago the
 /// last purge may have been, in milliseconds, by the one instant of this statement.
 const PURGE: &str = "
 with trusted as materialized (
@@ -66,9 +66,6 @@ over as materialized (
 ),
 gone as (
   delete from {schema}.idem_key k using over where k.ctid = over.at and k.kid = over.kid returning k.kid
-),
-answers as (
-  delete from {schema}.idem_response p using gone where p.kid = gone.kid
 ),
 links as (
   delete from {schema}.idem_link l using gone where l.kid = gone.kid
@@ -107,11 +104,11 @@ with looked as materialized (
 bare as materialized (
   select k.kid from looked join {schema}.idem_key k on k.kid = looked.kid
    where looked.state = 2 and looked.expires_at <= {now} and k.state = 2 and k.expires_at <= {now}
-     and exists (select from {schema}.idem_response p where p.kid = looked.kid)
+     and k.headers is not null
      for update of k skip locked
 ),
 dropped as (
-  delete from {schema}.idem_response p using bare where p.kid = bare.kid returning p.kid
+  update {schema}.idem_key k set status = null, headers = null, body = null from bare where k.kid = bare.kid returning k.kid
 )
 select (select count(*) from looked) as looked, (select count(*) from dropped) as answers, last.kid,
        (extract(epoch from last.guard_until) * 1000000)::int8 as guard_until

@@ -35,14 +35,11 @@ pub(super) fn found(row: &PgRow) -> Result<(Row, Millis), StoreError> {
     Ok((stored, Millis(column(row, "now")?)))
 }
 
-/// The answer that was joined, if there is one.
+/// The answer, if there is one that is due.
 pub(super) fn response(row: &PgRow) -> Result<Option<StoredResponse>, StoreError> {
-    if !column::<bool>(row, "answered")? {
-        return Ok(None);
-    }
+    let Some(headers) = column::<Option<Vec<u8>>>(row, "headers")? else { return Ok(None) };
     let status: Option<i32> = column(row, "status")?;
     let status = status.map(u16::try_from).transpose().map_err(|_| corrupt("`status` is out of range"))?;
-    let headers: Vec<u8> = column(row, "headers")?;
     let body: Option<Vec<u8>> = column(row, "body")?;
     Ok(Some(StoredResponse { status, headers: headers.into(), body: body.map(Into::into) }))
 }

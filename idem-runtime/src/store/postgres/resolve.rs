@@ -13,10 +13,10 @@ use crate::{
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
 /// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
-/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. A
-/// voided one (`$6`, no answer; `$12` is why) keeps not even the answer of an earlier epoch. One that is to be run again may be
-/// so for `$13`, if it ever might. `$14`, `$15` and `$16` are the steps that are decided about, as what, and with which results; where
-/// one of them, or all, is to be done anew (`$17`), nothing may act any more. Steps are locked after their record, as everywhere,
+/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. Without
+/// an answer it is voided, and `$11` is why. One that is to be run again may be
+/// so for `$12`, if it ever might. `$13`, `$14` and `$15` are the steps that are decided about, as what, and with which results; where
+/// one of them, or all, is to be done anew (`$16`), nothing may act any more. Steps are locked after their record, as everywhere,
 /// so that they are as nobody changes them any more; of one in flight, only what `SHUT_OUT` has shut out is released.
 const RESOLVE: &str = "
 with cur as materialized (
@@ -24,7 +24,7 @@ with cur as materialized (
    where k.kid = $1::uuid and k.fence = $2::int8
      and (k.state in (5, 6) or k.state = 1 and k.lease_until <= {now} and ($3::int2 <> 4 or k.attempt = $4::uuid))
      and ($3::int2 <> 6 or k.rerun_until > 'epoch')
-     and (not $17::bool
+     and (not $16::bool
           or k.state in (5, 6) and k.reason in ({ended}) and {only_run}
           or k.lease_until + $5::int8 * interval '1 millisecond' <= {now})
      for update of k
@@ -32,31 +32,34 @@ with cur as materialized (
 steps as materialized (
   select s.step, s.result is not null as ended
     from cur join {schema}.idem_step s on s.kid = cur.kid and s.epoch = cur.epoch
-   where $3::int2 = 4 or cardinality($14::text[]) > 0
+   where $3::int2 = 4 or cardinality($13::text[]) > 0
    order by s.step for no key update of s
 ),
 decided as materialized (
-  select u.* from unnest($14::text[], $15::int2[], $16::bytea[]) as u (step, decision, result)
+  select u.* from unnest($13::text[], $14::int2[], $15::bytea[]) as u (step, decision, result)
     join steps on steps.step = u.step and not steps.ended
 ),
 moved as (
   update {schema}.idem_key k set
     state       = $3::int2,
-    reason      = $12::int2,
+    reason      = $11::int2,
     fence       = nextval('{schema}.idem_fence'),
     attempt     = $4::uuid,
     recover_at  = case when $3::int2 = 6 then 'epoch' else k.recover_at end,
-    rerun_until = case when $3::int2 = 6 then {now} + $13::int8 * interval '1 millisecond' else k.rerun_until end,
+    rerun_until = case when $3::int2 = 6 then {now} + $12::int8 * interval '1 millisecond' else k.rerun_until end,
     expires_at  = case when $3::int2 = 2 and {now} - k.created_at >= (k.expires_at - k.created_at) / 2
                        then {now} + (k.expires_at - k.created_at) else k.expires_at end,
     guard_until = case when $3::int2 <> 2 then k.guard_until
                        else greatest(k.lease_until + $5::int8 * interval '1 millisecond',
                                      case when {now} - k.created_at >= (k.expires_at - k.created_at) / 2
-                                          then {now} + (k.guard_until - k.created_at) else k.guard_until end) end
+                                          then {now} + (k.guard_until - k.created_at) else k.guard_until end) end,
+    status      = $6::int4,
+    headers     = $7::bytea,
+    body        = $8::bytea
     from cur
    where k.kid = cur.kid
      and case when $3::int2 = 4 then not exists (select from steps where ended)
-              else (select count(*) from decided) = cardinality($14::text[]) end
+              else (select count(*) from decided) = cardinality($13::text[]) end
   returning k.kid, k.epoch, cur.state as from_state
 ),
 done as (
@@ -67,17 +70,9 @@ forgotten as (
   delete from {schema}.idem_step s using moved, decided d
    where d.decision = {not_done} and s.kid = moved.kid and s.epoch = moved.epoch and s.step = d.step
 ),
-answered as (
-  insert into {schema}.idem_response (kid, status, headers, body)
-  select moved.kid, $7::int4, $8::bytea, $9::bytea from moved where $3::int2 = 2 and not $6::bool
-  on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body
-),
-voided as (
-  delete from {schema}.idem_response p using moved where p.kid = moved.kid and $6::bool
-),
 audited as (
   insert into {schema}.idem_audit (at, kid, fence, from_state, to_state, who, why)
-  select {now}, moved.kid, $2::int8, moved.from_state, $3::int2, $10::text, $11::text from moved
+  select {now}, moved.kid, $2::int8, moved.from_state, $3::int2, $9::text, $10::text from moved
 )
 select exists (select 1 from moved) as resolved";
 
@@ -163,7 +158,6 @@ impl Verbs {
             Arg::Short(state.code()),
             Arg::Uuid(nobody),
             Arg::Long(quarantine),
-            Arg::Flag(matches!(resolve.to, Resolution::Void)),
             Arg::Int(status(answer)),
             Arg::Bytes(headers(answer)),
             Arg::Bytes(body(answer)),

@@ -48,6 +48,7 @@ impl Statement {
             .replace("{stands}", list::STANDS)
             .replace("{only_run}", ONLY_RUN)
             .replace("{columns}", COLUMNS)
+            .replace("{answer}", ANSWER)
             .replace("{now}", NOW)
             .replace("{schema}", &format!("\"{schema}\""));
         // Made of the texts below and of a schema's name, which was checked to be an identifier.
@@ -104,15 +105,18 @@ const COLUMNS: &str = "
     ceil(extract(epoch from r.rerun_until) * 1000)::int8 as rerun_until,
     floor(extract(epoch from {now}) * 1000)::int8 as now";
 
+/// The answer of `r`, as long as it is due. Without headers there is none.
+const ANSWER: &str = "
+    case when r.state in (2, 3) and r.expires_at > {now} then r.status end as status,
+    case when r.state in (2, 3) and r.expires_at > {now} then r.headers end as headers,
+    case when r.state in (2, 3) and r.expires_at > {now} then r.body end as body";
+
 /// Not `Facts::continued`: `k` is the first run of its operation, or may not have had another.
 const ONLY_RUN: &str = "(k.fence = k.epoch or k.rerun_until <= 'epoch')";
 
-/// Reads records and the answers that are due, all of one snapshot.
+/// Reads records and the answers that are due.
 const PEEK: &str = "
-select {columns}, false as locked, p.kid is not null as answered, p.status, p.headers, p.body
-  from unnest($1::uuid[]) as u (kid)
-  join {schema}.idem_key r on r.kid = u.kid
-  left join {schema}.idem_response p on p.kid = r.kid and r.state in (2, 3) and r.expires_at > {now}";
+select {columns}, {answer} from unnest($1::uuid[]) as u (kid) join {schema}.idem_key r on r.kid = u.kid";
 
 /// The last word about how durable this commit is, whatever the session is set to.
 const DURABLE: &str = ",

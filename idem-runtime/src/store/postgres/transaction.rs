@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, SqlStr, postgres::PgRow};
 
 use super::{
     argument::{self, Arg},
@@ -13,7 +13,7 @@ use super::{
     schema,
     sql::Statement,
     step,
-    verbs::{self, ASKS, Verbs},
+    verbs::{self, Verbs},
 };
 use crate::store::{
     Begin, Begun, Claim, Claimed, Commit, Committed, EndStep, Finished, Found, OpenTransaction, Order, Owned,
@@ -29,14 +29,23 @@ const GRACE: Duration = Duration::from_secs(5);
 const DURABLE: &str =
     "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
 
-/// What opens it. Whoever is cut off leaves a statement behind, which ends when its time is over, unless the program has set a time of
-/// its own.
-fn opening(limit: Duration) -> String {
-    let (limit, silence) = (connect::millis(limit), connect::millis(limit.saturating_add(GRACE)));
-    format!(
-        "begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}; \
-         select set_config('statement_timeout', '{limit}', true) where current_setting('statement_timeout') = '0'"
-    )
+const BEGIN: &str = "begin isolation level read committed";
+
+/// What its session is told, in milliseconds: for how long it may be silent, and how long a statement may take, unless the program has
+/// set a time of its own. Whoever is cut off leaves both behind, and they end.
+pub(super) const LIMITS: &str = "set_config('idle_in_transaction_session_timeout', {silence}, true) as silence,
+       case when current_setting('statement_timeout') = '0' then set_config('statement_timeout', {limit}, true) end as patience";
+
+/// Of a body that may take so long: `silence` and `limit`.
+fn limits(limit: Duration) -> [String; 2] {
+    [limit.saturating_add(GRACE), limit].map(|time| connect::millis(time).to_string())
+}
+
+/// Where no insert tells the session of its limits.
+fn opening(limit: Duration) -> SqlStr {
+    let [silence, limit] = limits(limit).map(|millis| format!("'{millis}'"));
+    let limits = LIMITS.replace("{silence}", &silence).replace("{limit}", &limit);
+    AssertSqlSafe(format!("{BEGIN}; select {limits}")).into_sql_str()
 }
 
 /// To take over what is there has a long statement. It is planned once, as on the store's own connections, or the server would plan it
@@ -48,9 +57,11 @@ const PLANS: &str = "
     set local enable_mergejoin = off";
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let mut open = open(verbs, &pool, opening(begin.limit)).await?;
-    let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
-    let owned = match insert(verbs, &mut open, claim).await? {
+    let Some(claim) = &begin.claim else {
+        return Ok(Begun::Open(Owned::unclaimed(), Box::new(open(verbs, &pool, opening(begin.limit)).await?)));
+    };
+    let mut open = open(verbs, &pool, BEGIN.into_sql_str()).await?;
+    let owned = match insert(verbs, &mut open, claim, begin.limit).await? {
         Some(owned) => owned,
         None => {
             // Mostly an answer that is due. It is read by one of the store's own connections, while none of the program's is held.
@@ -108,9 +119,9 @@ pub(super) async fn begin_step(
     }
 }
 
-async fn open(verbs: &Verbs, pool: &PgPool, opening: String) -> Result<Open<Postgres>, StoreError> {
+async fn open(verbs: &Verbs, pool: &PgPool, opening: SqlStr) -> Result<Open<Postgres>, StoreError> {
     let connection = pool.acquire().await.map_err(failed)?;
-    let opened = Open::begin(connection, AssertSqlSafe(opening).into_sql_str());
+    let opened = Open::begin(connection, opening);
     verbs.connections.within_patience(opened).await.map_err(failed)
 }
 
@@ -132,29 +143,29 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
 }
 
 /// Nearly always there is no record. `None`: there is one, or somebody else has its lock.
-async fn insert(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Option<Owned>, StoreError> {
+async fn insert(
+    verbs: &Verbs,
+    open: &mut Open<Postgres>,
+    claim: &Claim,
+    limit: Duration,
+) -> Result<Option<Owned>, StoreError> {
     let mut args = verbs::one_claim_args(claim);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
+    args.extend(limits(limit).map(|millis| Arg::Text(millis.into())));
     let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
     rows.first().map(verbs::inserted).transpose()
 }
 
-/// Where there is a record to take, or somebody else has its lock. Each ask is a statement with a snapshot of its own; the lock, once it
-/// is ours, stays ours.
+/// Where there is a record to take, or somebody else has its lock.
 async fn take(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Claimed, StoreError> {
     plain(verbs, open, PLANS).await.map_err(failed)?;
     let mut args = verbs::claim_args(&[claim]);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
-    for ask in 1..=ASKS {
-        let rows = rows(verbs, open, &verbs.statements.claiming.begin.take, &args).await.map_err(failed)?;
-        let Some(row) = rows.first() else {
-            return Ok(Claimed::Found(Found::InFlight { age: Duration::ZERO })); // somebody else has the lock
-        };
-        if let Some(claimed) = verbs::decided(claim, row, ask == ASKS)? {
-            return Ok(claimed);
-        }
-    }
-    Err(verbs::contradiction())
+    let rows = rows(verbs, open, &verbs.statements.claiming.begin.take, &args).await.map_err(failed)?;
+    let Some(row) = rows.first() else {
+        return Ok(Claimed::Found(Found::InFlight { age: Duration::ZERO })); // somebody else has the lock
+    };
+    verbs::decided(claim, row)?.ok_or_else(verbs::contradiction)
 }
 
 /// The number by which attempts at one record, or events of one order, whose rows are not seen yet, see each other. Two that

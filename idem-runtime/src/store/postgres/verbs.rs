@@ -23,9 +23,6 @@ use crate::{
     },
 };
 
-/// How often it is tried to take a record that met a change on its way.
-pub(super) const ASKS: u32 = 3;
-
 /// A thousand years: longer than any window that is meant, and Postgres can still add it to the date.
 const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
 
@@ -43,42 +40,41 @@ impl Verbs {
         self.connections.protocol()
     }
 
+    /// First what is not there, then what is and may be taken.
     pub(super) async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed: HashMap<Uuid, Claimed> = HashMap::with_capacity(claims.len());
-        for ask in 0..=ASKS {
+        for takes in [false, true] {
             let open: Vec<&Claim> = claims.iter().filter(|claim| !claimed.contains_key(&uuid(claim.record))).collect();
             if open.is_empty() {
                 break;
             }
-            self.ask(ask, &open, &mut claimed).await?;
+            let rows = by_record(self.ask(&open, takes).await?)?;
+            for claim in open {
+                let Some(row) = rows.get(&uuid(claim.record)) else { continue };
+                let answer = match column::<Option<i16>>(row, "state")? {
+                    Some(_) => decided(claim, row)?,
+                    None => Some(Claimed::Owner(inserted(row)?)),
+                };
+                if let Some(answer) = answer {
+                    claimed.insert(uuid(claim.record), answer);
+                }
+            }
         }
         let mut claimed = |claim: &Claim| claimed.remove(&uuid(claim.record)).ok_or_else(contradiction);
         claims.iter().map(&mut claimed).collect()
     }
 
-    /// Claims once: first what is not there, then what is. Leaves open what has to be asked again.
-    async fn ask(&self, ask: u32, claims: &[&Claim], claimed: &mut HashMap<Uuid, Claimed>) -> Result<(), StoreError> {
+    async fn ask(&self, claims: &[&Claim], takes: bool) -> Result<Vec<PgRow>, StoreError> {
         let claiming = &self.statements.claiming;
         let (statement, args) = match claims {
-            [claim] if ask == 0 && claim.input.is_none() => (&claiming.one, one_claim_args(claim)),
+            [claim] if !takes && claim.input.is_none() => (&claiming.one, one_claim_args(claim)),
             _ => {
                 let mut args = claim_args(claims);
                 args.push(Arg::ByteStrings(claims.iter().map(|claim| claim.input.as_deref()).collect()));
-                (if ask == 0 { &claiming.fresh } else { &claiming.take }, args)
+                (if takes { &claiming.take } else { &claiming.fresh }, args)
             }
         };
-        let rows = by_record(self.connections.rows(statement, &args).await?)?;
-        for claim in claims {
-            let Some(row) = rows.get(&uuid(claim.record)) else { continue };
-            let answer = match column::<Option<i16>>(row, "state")? {
-                Some(_) => decided(claim, row, ask == ASKS)?,
-                None => Some(Claimed::Owner(inserted(row)?)),
-            };
-            if let Some(answer) = answer {
-                claimed.insert(uuid(claim.record), answer);
-            }
-        }
-        Ok(())
+        self.connections.rows(statement, &args).await
     }
 
     pub(super) async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
@@ -96,15 +92,18 @@ impl Verbs {
         Ok(found)
     }
 
+    /// First what can be ended, then a look at what cannot.
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        if let [finish] = finishes {
-            let rows = self.connections.rows(&self.statements.finishing.one, &one_finish_args(finish)).await?;
-            if let Some(row) = rows.first() {
-                return Ok(vec![finished(finish, Some(row))?]);
-            }
+        let ended = &self.statements.finishing;
+        let rows = match finishes {
+            [finish] => self.connections.rows(&ended.one, &one_finish_args(finish)).await?,
+            _ => self.connections.rows(&ended.many, &finish_args(&finishes.iter().collect::<Vec<_>>())).await?,
+        };
+        let mut rows = by_record(rows)?;
+        let rest: Vec<&Finish> = finishes.iter().filter(|finish| !rows.contains_key(&uuid(finish.record))).collect();
+        if !rest.is_empty() {
+            rows.extend(by_record(self.connections.rows(&ended.rest, &finish_args(&rest)).await?)?);
         }
-        let args = finish_args(finishes);
-        let rows = by_record(self.connections.rows(&self.statements.finishing.ended, &args).await?)?;
         finishes.iter().map(|finish| finished(finish, rows.get(&uuid(finish.record)))).collect()
     }
 
@@ -174,22 +173,14 @@ pub(super) fn inserted(row: &PgRow) -> Result<Owned, StoreError> {
     Ok(Owned { fence, attempts: 1, epoch: fence })
 }
 
-/// What a row says about its claim; `None` where it has to be asked again.
-pub(super) fn decided(claim: &Claim, row: &PgRow, last: bool) -> Result<Option<Claimed>, StoreError> {
+/// What a row says about its claim; `None` where it may be taken, and was not asked to be.
+pub(super) fn decided(claim: &Claim, row: &PgRow) -> Result<Option<Claimed>, StoreError> {
     let (stored, now) = record::found(row)?;
-    let response = record::response(row)?;
-    // The row may be newer than the snapshot in which its answer was not yet there.
-    let too_new =
-        column::<bool>(row, "locked")? && matches!(stored.state, State::Done | State::Rejected) && response.is_none();
-    if too_new && !last {
-        return Ok(None);
-    }
-    // `None`: it could be taken, and was not. It is asked again, and after the last time told as an error.
-    Ok(stored.look(&claim.peek(), Some(claim.attempt), response, now))
+    Ok(stored.look(&claim.peek(), Some(claim.attempt), record::response(row)?, now))
 }
 
-pub(super) fn finish_args(finishes: &[Finish]) -> Vec<Arg<'_>> {
-    let answers: Vec<Option<&StoredResponse>> = finishes.iter().map(|finish| finish.outcome.response()).collect();
+fn finish_args<'a>(finishes: &[&'a Finish]) -> Vec<Arg<'a>> {
+    let answers: Vec<Option<&'a StoredResponse>> = finishes.iter().map(|finish| finish.outcome.response()).collect();
     vec![
         Arg::Uuids(finishes.iter().map(|finish| uuid(finish.record)).collect()),
         Arg::Uuids(finishes.iter().map(|finish| attempt(finish.attempt)).collect()),

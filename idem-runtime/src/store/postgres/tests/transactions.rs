@@ -164,7 +164,7 @@ async fn case_63_a_body_that_has_rolled_back_does_not_write_over_anothers_answer
         let commit = Commit { finish: Some(finish), keeps_rows: true, links: Vec::new() };
         let committed = store.commit(transaction, &commit).await.unwrap();
         assert!(matches!(committed, Committed::Lost), "{committed:?}");
-        let kept = place.number("select count(*) from idem_response where body = convert_to('late', 'UTF8')").await;
+        let kept = place.number("select count(*) from idem_key where body = convert_to('late', 'UTF8')").await;
         assert_eq!(kept, 0);
         found!(retry(&store, &key).await, Claimed::Found(Found::Replay(_)));
     }
