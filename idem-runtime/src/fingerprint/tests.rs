@@ -1,6 +1,7 @@
 mod fields;
 mod generated;
 mod golden;
+mod plain;
 mod scoped;
 
 use super::*;

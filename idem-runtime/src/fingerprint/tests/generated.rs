@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Debug, Clone)]
-enum Json {
+pub(super) enum Json {
     /// A number, `true`, `false` or `null`.
     Scalar(String),
     Text(String),
@@ -24,7 +24,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![".{0,8}", "[a-c\\\\\"/\u{0}-\u{1f}é😀]{0,8}"]
 }
 
-fn document() -> impl Strategy<Value = Json> {
+pub(super) fn document() -> impl Strategy<Value = Json> {
     let scalar = prop_oneof![
         number().prop_map(Json::Scalar),
         "true|false|null".prop_map(Json::Scalar),
@@ -39,13 +39,13 @@ fn document() -> impl Strategy<Value = Json> {
 }
 
 /// Writes JSON as a client may: white space, member order and escapes are up to `rng`.
-struct Writer {
+pub(super) struct Writer {
     rng: Rng,
     out: String,
 }
 
 impl Writer {
-    fn write(json: &Json, seed: u64) -> String {
+    pub(super) fn write(json: &Json, seed: u64) -> String {
         let mut writer = Self { rng: Rng::with_seed(seed), out: String::new() };
         writer.value(json);
         writer.out
