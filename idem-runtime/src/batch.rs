@@ -204,7 +204,8 @@ pub(crate) async fn admit(runtime: &Runtime, call: &Call) -> Option<Result<Admis
             Some(Err(Error::new(ErrorKind::Unavailable { retry_after: FRESH }))) // the drop gives the key back
         }
         Ok(Admission::Own(Owner::Leased(lease))) if lease.has_waited_too_long() => {
-            lease.give_back().await; // before it is this call's, which claims for itself and has another end
+            // Before it is this call's, which claims for itself and has another end. (Rare: no room in every call.)
+            Box::pin(lease.give_back()).await;
             None
         }
         Ok(Admission::Own(owner)) => Some(Ok(Admission::Own(owner.of(call.clone())))),

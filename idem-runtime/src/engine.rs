@@ -88,7 +88,8 @@ pub(crate) async fn peek<R>(runtime: &Runtime, call: &Call) -> Option<Answer<R>>
 pub(crate) async fn settle<R>(owner: Owner, ended: Ended, value: R) -> Answer<R> {
     let lease = match owner {
         Owner::Leased(lease) => lease,
-        Owner::Transacted(transaction) => return transaction.settle(ended, value).await,
+        // In a box of its own: otherwise every body that sleeps keeps the room for it.
+        Owner::Transacted(transaction) => return Box::pin(transaction.settle(ended, value)).await,
     };
     let (runtime, call) = (lease.runtime().clone(), lease.call().clone());
     match lease.finish(ended.outcome, ended.body).await {

@@ -2,6 +2,8 @@
 
 mod answer;
 mod run;
+#[cfg(test)]
+mod tests;
 mod unprotected;
 
 use std::time::Duration;
@@ -63,13 +65,15 @@ enum Prepared {
 }
 
 /// Runs the handler's body, or answers in its place.
-pub async fn handle(
+///
+/// (No `async fn`: that keeps room for its arguments beside the block that has them, in every request whose body runs.)
+pub fn handle(
     operation: &'static Operation,
     incoming: Incoming,
     scope: Scope,
     key: KeySource,
     body: Body,
-) -> Response {
+) -> impl Future<Output = Response> {
     let watch = incoming.runtime.observer().watch(operation.op, Some(&scope));
     let span = watch.span();
     let handled = async move {
@@ -82,17 +86,17 @@ pub async fn handle(
                 unprotected(&runtime, operation, body).await
             }
             Prepared::Refused(error) => refuse(&runtime, &watch, &error),
-            Prepared::Protected(call) => {
-                let call = match order::read(&runtime, operation, &scope, &incoming.content) {
-                    Ok(order) => Call { order, ..call },
-                    Err(error) => return unordered(&runtime, &call, head, error).await,
-                };
+            Prepared::Protected(mut call) => {
+                match order::read(&runtime, operation, &scope, &incoming.content) {
+                    Ok(order) => call.order = order,
+                    Err(error) => return Box::pin(unordered(&runtime, &call, head, error)).await, // rare: no room in every request
+                }
                 let answer = engine::run(&runtime, &call, |owner| run::detached(owner, body)).await;
                 respond(&runtime, &call, Some(head), answer).await
             }
         }
     };
-    handled.instrument(span).await
+    handled.instrument(span)
 }
 
 /// Where its event stands cannot be read, so it is not run. But if it was, before a deploy asked for an order, its answer is due.
@@ -104,14 +108,14 @@ async fn unordered(runtime: &Runtime, call: &Call, head: Parts, error: Error) ->
 }
 
 /// The typed part of the request was refused. Nothing is claimed; but a key that is already answered is answered
-/// again, since a deploy that tightens a type must not turn a due replay into a refusal.
-pub async fn rejected(
+/// again, since a deploy that tightens a type must not turn a due replay into a refusal. (No `async fn`, as [`handle`].)
+pub fn rejected(
     operation: &'static Operation,
     incoming: Incoming,
     scope: Scope,
     key: KeySource,
     rejection: Response,
-) -> Response {
+) -> impl Future<Output = Response> {
     let watch = incoming.runtime.observer().watch(operation.op, Some(&scope));
     let span = watch.span();
     let looked = async move {
@@ -134,7 +138,7 @@ pub async fn rejected(
         watch.end(Ending::Rejected);
         runtime.in_house_format(operation, None, None, rejection).1
     };
-    looked.instrument(span).await
+    looked.instrument(span)
 }
 
 /// As [`rejected`], where scope or key are made of what was refused: there is nothing to look up.

@@ -153,16 +153,17 @@ impl Incoming {
         let media_type = media_type.unwrap_or_default();
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let query = self.parts.uri.query().unwrap_or_default();
-        let parts = if rule == PayloadRule::None { None } else { split(media_type, body).await };
+        let parts = match multer::parse_boundary(media_type) {
+            Ok(boundary) if rule != PayloadRule::None => Box::pin(split(boundary, body)).await, // rare: no room in every request
+            Ok(_) | Err(_) => None,
+        };
         let content = parts.as_deref().map_or(Content::Bytes(body), Content::Parts);
         fingerprint(rule, &Material { path: &path, query, media_type, body: content })
     }
 }
 
-/// The parts of a multipart body: its boundary differs from retry to retry. `None` for any other body, and for one
-/// that does not parse.
-async fn split(media_type: &str, body: &Bytes) -> Option<Vec<Part>> {
-    let boundary = multer::parse_boundary(media_type).ok()?;
+/// The parts of a multipart body: its boundary differs from retry to retry. `None` for one that does not parse.
+async fn split(boundary: String, body: &Bytes) -> Option<Vec<Part>> {
     let chunk = Ok::<_, std::convert::Infallible>(body.clone());
     let mut multipart = multer::Multipart::new(futures_util::stream::iter([chunk]), boundary);
     let mut parts = Vec::new();
