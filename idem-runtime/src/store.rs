@@ -53,7 +53,8 @@ use crate::key::RecordId;
 /// Keeps the records. Implement it to bring another database; `idem_runtime::conformance` shows how, and proves it.
 ///
 /// Every verb that takes a slice answers with one entry per item, in order; a batch of one is the normal, quiet
-/// case. Within one slice no record occurs twice.
+/// case. Within one slice no record occurs twice; of `finish` and `renew` no attempt does, while a record may, with an attempt that has
+/// lost it.
 ///
 /// **Clock.** All deadlines are set and compared by the store's own clock, at one instant per verb.
 ///

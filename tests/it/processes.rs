@@ -53,7 +53,7 @@ async fn settled(payments: &Payments, path: &str, key: &str, payment: &Value) ->
     payments.pay(path, key, payment).await
 }
 
-/// The disk after its process was killed while held in an insert into `table`, and a process started afterwards.
+/// The disk after its process was killed while held in such a write (as a trigger names it), and a process started afterwards.
 async fn killed_in(write: &str, path: &str, payment: &Value) -> (Disk, Payments) {
     let disk = Disk::new().await;
     let payments = disk.start().await;

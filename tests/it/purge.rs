@@ -237,7 +237,7 @@ async fn scenario_65_what_is_in_doubt_is_not_purged_when_its_windows_are_over() 
     assert_eq!(shop.probe.effects(), 2);
 }
 
-/// C-12: the narrow row survives; the answer does not.
+/// C-12: the record survives; the answer does not.
 #[tokio::test]
 async fn clause_12_an_answer_goes_with_its_window_and_the_record_with_its_refusals() {
     let shop = Shop::open_with(router(), often).await;

@@ -100,13 +100,14 @@ pub async fn another_attempt_finishes_nothing(store: &dyn Store) {
 pub async fn a_lost_record_does_not_fail_its_neighbours(store: &dyn Store) {
     let claims = [claim("a"), claim("b"), claim("c")];
     store.claim(&claims).await.unwrap();
-    let finishes: Vec<Finish> = [claims[0].attempt, Attempt::random(), claims[2].attempt]
+    let records = [&claims[0], &claims[1], &claims[2], &claims[0]];
+    let finishes: Vec<Finish> = [claims[0].attempt, Attempt::random(), claims[2].attempt, Attempt::random()]
         .into_iter()
-        .zip(&claims)
+        .zip(records)
         .map(|(attempt, claim)| Finish { record: claim.record, attempt, outcome: Outcome::Done(reply("x")) })
         .collect();
     let finished = store.finish(&finishes).await.unwrap();
-    found!(finished.as_slice(), [Finished::Stored { .. }, Finished::Lost, Finished::Stored { .. }]);
+    found!(finished.as_slice(), [Finished::Stored { .. }, Finished::Lost, Finished::Stored { .. }, Finished::Lost]);
     found!(retry(store, "a").await, Claimed::Found(Found::Replay(_)));
     found!(retry(store, "b").await, Claimed::Found(Found::InFlight { .. }));
     found!(retry(store, "c").await, Claimed::Found(Found::Replay(_)));
@@ -196,9 +197,12 @@ pub async fn a_lease_is_renewed_until_the_run_ends(store: &dyn Store) {
         Renewal { record: claims[2].record, attempt: claims[2].attempt },
         Renewal { record: claims[3].record, attempt: claims[3].attempt },
         Renewal { record: record("absent"), attempt: Attempt::random() },
+        Renewal { record: claims[0].record, attempt: Attempt::random() }, // was taken over by the first
     ];
     let renewed = store.renew(&renewals, 10 * LEASE).await.unwrap();
-    assert_eq!(renewed, [Renewed::Held, Renewed::Lost, Renewed::Lost, Renewed::Lost, Renewed::Lost]);
+    assert_eq!(renewed[0], Renewed::Held);
+    assert!(renewed[1..].iter().all(|renewed| *renewed == Renewed::Lost), "{renewed:?}");
+    assert_eq!(renewed.len(), renewals.len());
     let left = find(store, "held").await.lease_left;
     assert!(about(left, 10 * LEASE), "{left:?}");
     assert!(find(store, "foreign").await.lease_left <= LEASE);

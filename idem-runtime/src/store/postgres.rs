@@ -49,12 +49,13 @@ use crate::key::RecordId;
 /// | isolation | READ COMMITTED; what is there is looked at and taken in one statement; replays and refusals write nothing |
 /// | clock | the server's, in milliseconds; never this process's own |
 /// | connections | 10 of its own by default, opened when first needed (five will do where flushes are quick), and one more to purge; clones share them |
-/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts, for a release, for a claim that takes over what is there, and for a completion that is sent again) |
+/// | cost | one statement and one round trip per verb, whatever the length of the slice (two for the look for doubts, for a release, for a claim that takes over what is there, and for a completion that finds its run ended or taken over) |
 /// | tables | in a schema of their own, `idem` by default; see [`migrate`](Self::migrate) |
 ///
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`, and of steps. All else goes
 /// over its own, so that bodies never keep a completion waiting, however many run. What you do to that pool's sessions, such
-/// as making them read-only, is looked at by [`check_transactions`](Store::check_transactions).
+/// as making them read-only, is looked at by [`check_transactions`](Store::check_transactions). Whether they say how long a statement may
+/// take (`statement_timeout`) is looked at with the first transaction; where they do not, it is the body's time.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::PgPool) -> Result<(), idem_runtime::store::StoreError> {
@@ -159,6 +160,7 @@ impl PostgresStore {
             ),
             purging: Connections::new((*self.options).clone(), 1, self.protocol, self.timeout, Work::Purges),
             statements: Statements::new(&self.schema),
+            limited: transaction::Limited::default(),
         })
     }
 }

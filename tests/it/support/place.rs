@@ -46,7 +46,7 @@ impl Backend {
         }
     }
 
-    /// What a trigger says for: an answer is stored.
+    /// What a trigger says for: a run ends, with its answer.
     pub(crate) fn answering(self) -> &'static str {
         match self {
             Self::Sqlite => "insert on idem_response",

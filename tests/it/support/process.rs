@@ -81,7 +81,7 @@ impl Disk {
         eventually(async || self.count(&sql).await == 1).await;
     }
 
-    /// From now on whoever inserts into this table is held there, inside its transaction, for as long as it lives: on
+    /// From now on whoever writes so (as a trigger names it: `insert on ..`) is held there, inside its transaction, for as long as it lives: on
     /// SQLite by a trigger that counts to 10^15, on Postgres by one that wants a lock of ours, for 5 s at most. Not for
     /// tables that the test writes.
     pub(crate) async fn hold(&self, write: &str) {

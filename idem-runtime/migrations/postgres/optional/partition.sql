@@ -44,11 +44,11 @@ begin
     end loop;
     execute format('insert into %I select * from %I', grows.name, grows.name || '_whole');
     -- After the copy: what is over needs no room in its page for an answer, so its pages are filled.
-    for part in 0 .. parts - 1 loop
-      if grows.set is not null then
+    if grows.set is not null then
+      for part in 0 .. parts - 1 loop
         execute format('alter table %I set (%s)', grows.name || '_' || part, grows.set);
-      end if;
-    end loop;
+      end loop;
+    end if;
     for granted in
       select a.privilege_type as what, a.is_grantable as further, case when a.grantee <> 0 then pg_get_userbyid(a.grantee) end as who
         from aclexplode(grows.acl) a where a.grantee <> a.grantor

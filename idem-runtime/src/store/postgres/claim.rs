@@ -1,7 +1,7 @@
 //! The claim's statements. Nearly every claim meets no record, or one that decides by itself; for those there is a short one.
 //! What is there and may be taken over is asked again with a long one, which can.
 
-use super::{resume, sql::Statement, transaction::LIMITS};
+use super::{resume, sql::Statement};
 
 /// The statements of one schema.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ pub(super) struct Statements {
 /// Those of a run in a transaction, one record each.
 #[derive(Debug)]
 pub(super) struct Begin {
-    /// Inserts the record, and tells the session of its limits: one row, with its fence, or none where it is there, or somebody else has
-    /// its lock. It names no table but to
+    /// Inserts the record: one row, with its fence, or none where it is there, or somebody else has its lock. It names no table but to
     /// insert, so there is nothing that the server could plan otherwise, whatever the program has set and however the table grows.
     pub(super) fresh: Statement,
     /// As [`Statements::take`].
@@ -43,7 +42,6 @@ impl Statements {
         let (take, take_own) = (update(""), update(TAKEN));
         let taking = |update| [("{surely}", &*surely), ("{conflict}", update), ("{returning}", "k.*")];
         let one = |must_finish: &str, may: &str| INSERT_ONE.replace("{must_finish}", must_finish).replace("{may}", may);
-        let limits = LIMITS.replace("{silence}", "$12::text").replace("{limit}", "$13::text");
         let in_transaction = [lock, got, ("{must_finish}", "u.kid"), ("{inputs}", "")];
         Self {
             fresh: statement(INSERTED, committed, fresh),
@@ -55,7 +53,7 @@ impl Statements {
             ),
             take: statement(&TAKEN_OR_FOUND.replace("{planned}", ""), committed, taking(&take)),
             begin: Begin {
-                fresh: Statement::new(schema, &[&one("$1::uuid", LOCK), ", ", &limits].concat()),
+                fresh: Statement::new(schema, &one("$1::uuid", LOCK)),
                 take: statement(&TAKEN_OR_FOUND.replace("{planned}", PLANNED), in_transaction, taking(&take_own)),
             },
         }

@@ -141,10 +141,14 @@ fn set_up(connection: &mut PgConnection, timeout: Duration, work: Work) -> BoxFu
 }
 
 /// What goes before a statement in its message. Statements of one message are one transaction by themselves; a `begin`
-/// of our own would stay open where the statement fails, and a pooler would then keep the server for us.
+/// of our own would stay open where the statement fails, and a pooler would then keep the server for us. Rows are found, and so locked,
+/// in the order of the slice, as with prepared statements.
 fn for_this_message(timeout: Duration) -> String {
     let timeout = millis(timeout);
-    format!("set transaction isolation level read committed; set local statement_timeout = {timeout}; ")
+    format!(
+        "set transaction isolation level read committed; set local statement_timeout = {timeout}; \
+         set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; "
+    )
 }
 
 /// At least 1: to Postgres, 0 is no limit at all.

@@ -60,7 +60,7 @@ const MAY: &str = "k.state in (1, 5, 6)
 /// What was ended. Its durability goes with it: a program, or a body, may have set its session so that a commit does not wait for the
 /// disk; the last word about this one is ours, and costs no statement.
 const MOVED: &str =
-    "returning k.kid, k.state, (date_part('epoch', k.expires_at - {now}) * 1000)::int8 as ttl_left{durable}";
+    "returning k.kid, k.attempt, k.state, (date_part('epoch', k.expires_at - {now}) * 1000)::int8 as ttl_left{durable}";
 
 /// Each is found by the index, in the order of `u`.
 const MANY: &str = "
@@ -77,17 +77,17 @@ const ENDS: &str = "select u.*, {now} as now
 const REST: &str = "
 with u as materialized ({ends}),
 cur as materialized (
-  select k.kid, k.state, k.expires_at
+  select k.kid, k.attempt, k.state, k.expires_at
     from u join {schema}.idem_key k on k.kid = u.kid and k.attempt = u.attempt
    order by k.kid for update of k
 ),
 moved as (
   update {schema}.idem_key k set {set}
-    from cur join u on u.kid = cur.kid
+    from cur join u on u.kid = cur.kid and u.attempt = cur.attempt
    where k.kid = cur.kid and k.attempt = u.attempt and {may}
   returning k.kid, k.state, k.expires_at
 )
-select cur.kid, coalesce(moved.state, cur.state) as state,
+select cur.kid, cur.attempt, coalesce(moved.state, cur.state) as state,
        (date_part('epoch', coalesce(moved.expires_at, cur.expires_at) - {now}) * 1000)::int8 as ttl_left{durable}
   from cur left join moved on moved.kid = cur.kid";
 

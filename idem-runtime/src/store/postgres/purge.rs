@@ -50,10 +50,9 @@ select floor(extract(epoch from {now} - m.purged_at) * 1000)::int8 as since, due
                           (select count(*) from (select from {schema}.idem_key limit $2::int8) k)) end as of
   from {schema}.idem_meta m, due where m.id = 1";
 
-/// Removes what is over. `over` locks the latest version of each record and decides again on it; what somebody else holds
-/// is left to the next time, and so is the note of the time, which many processes write: nothing here waits for a record. What is
-/// locked stays where it is, so it is deleted by its place, which halves the work; a table that was split has that place in each part.
-/// `$2` is how long ago the
+/// Removes what is over. `over` locks the latest version of each record and decides again on it; what somebody else holds is left to the
+/// next time, and so is the note of the time, which many processes write: nothing here waits for a record. What is locked stays where it
+/// is, so it is deleted by its place, which halves the work; a table that was split has that place in each part. `$2` is how long ago the
 /// last purge may have been, in milliseconds, by the one instant of this statement.
 const PURGE: &str = "
 with trusted as materialized (

@@ -13,11 +13,11 @@ use crate::{
 
 /// Settles a record, as `Row::resolved` does: `$3` is the state that it gets, `$4` an attempt that is nobody's, `$5` the
 /// quarantine. A record in doubt whose reason is among `{ended}` was left by a body that has ended; by the only one, if it
-/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. Without
-/// an answer it is voided, and `$11` is why. One that is to be run again may be
-/// so for `$12`, if it ever might. `$13`, `$14` and `$15` are the steps that are decided about, as what, and with which results; where
-/// one of them, or all, is to be done anew (`$16`), nothing may act any more. Steps are locked after their record, as everywhere,
-/// so that they are as nobody changes them any more; of one in flight, only what `SHUT_OUT` has shut out is released.
+/// was not run again. One in flight that may be settled has lost its lease, so the audit entry says that it was in doubt. Done without an
+/// answer is voided; `$11` is the reason. One that is to be run again may be so for `$12`, if it ever might. `$13`, `$14` and `$15` are the
+/// steps that are decided about, as what, and with which results; where one of them, or all, is to be done anew (`$16`), nothing may act
+/// any more. Steps are locked after their record, as everywhere, so that they are as nobody changes them any more; of one in flight, only
+/// what `SHUT_OUT` has shut out is released.
 const RESOLVE: &str = "
 with cur as materialized (
   select k.kid, k.epoch, case k.state when 1 then 5 else k.state end as state from {schema}.idem_key k

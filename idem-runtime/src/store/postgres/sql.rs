@@ -132,11 +132,11 @@ free as materialized (
 held as (
   update {schema}.idem_key k set lease_until = {now} + $3::int8 * interval '1 millisecond'
     from free where k.kid = free.kid
-  returning k.kid
+  returning k.kid, k.attempt
 )
-select u.kid, held.kid is not null as held, k.kid is not null as mine
+select u.kid, u.attempt, held.kid is not null as held, k.kid is not null as mine
   from u
-  left join held on held.kid = u.kid
+  left join held on held.kid = u.kid and held.attempt = u.attempt
   left join {schema}.idem_key k on k.kid = u.kid and k.attempt = u.attempt and k.state = 1";
 
 /// Records providers' ids. The same link again writes nothing; a late one of an earlier epoch does not hide a newer.

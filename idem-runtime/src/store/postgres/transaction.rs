@@ -1,7 +1,7 @@
 //! A run in one transaction, on a connection of the user's pool: so the store's own connections are free for completions,
 //! however many bodies run.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, SqlStr, postgres::PgRow};
 
@@ -10,6 +10,7 @@ use super::{
     connect::{self, Protocol},
     error::{self, failed, setup},
     order::{self, Noted},
+    record::column,
     schema,
     sql::Statement,
     step,
@@ -29,23 +30,22 @@ const GRACE: Duration = Duration::from_secs(5);
 const DURABLE: &str =
     "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
 
-const BEGIN: &str = "begin isolation level read committed";
+/// Whether the program sets how long a statement of its sessions may take; asked of the first that a transaction is opened on.
+#[derive(Debug, Default)]
+pub(super) struct Limited(OnceLock<bool>);
 
-/// What its session is told, in milliseconds: for how long it may be silent, and how long a statement may take, unless the program has
-/// set a time of its own. Whoever is cut off leaves both behind, and they end.
-pub(super) const LIMITS: &str = "set_config('idle_in_transaction_session_timeout', {silence}, true) as silence,
-       case when current_setting('statement_timeout') = '0' then set_config('statement_timeout', {limit}, true) end as patience";
+const LIMITED: &str = "select current_setting('statement_timeout') <> '0' as limited";
 
-/// Of a body that may take so long: `silence` and `limit`.
-fn limits(limit: Duration) -> [String; 2] {
-    [limit.saturating_add(GRACE), limit].map(|time| connect::millis(time).to_string())
-}
-
-/// Where no insert tells the session of its limits.
-fn opening(limit: Duration) -> SqlStr {
-    let [silence, limit] = limits(limit).map(|millis| format!("'{millis}'"));
-    let limits = LIMITS.replace("{silence}", &silence).replace("{limit}", &limit);
-    AssertSqlSafe(format!("{BEGIN}; select {limits}")).into_sql_str()
+/// What opens it. Whoever freezes or is cut off, from the first statement on, leaves a session behind, which ends when it has been silent
+/// for too long, and a statement, which ends when its time is over; if the program has set a time of its own, then by that.
+fn opening(limit: Duration, limited: bool) -> SqlStr {
+    let (silence, limit) = (connect::millis(limit.saturating_add(GRACE)), connect::millis(limit));
+    let mut sql =
+        format!("begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}");
+    if !limited {
+        sql.push_str(&format!("; set local statement_timeout = {limit}"));
+    }
+    AssertSqlSafe(sql).into_sql_str()
 }
 
 /// To take over what is there has a long statement. It is planned once, as on the store's own connections, or the server would plan it
@@ -57,11 +57,9 @@ const PLANS: &str = "
     set local enable_mergejoin = off";
 
 pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<Begun, StoreError> {
-    let Some(claim) = &begin.claim else {
-        return Ok(Begun::Open(Owned::unclaimed(), Box::new(open(verbs, &pool, opening(begin.limit)).await?)));
-    };
-    let mut open = open(verbs, &pool, BEGIN.into_sql_str()).await?;
-    let owned = match insert(verbs, &mut open, claim, begin.limit).await? {
+    let mut open = open(verbs, &pool, begin.limit).await?;
+    let Some(claim) = &begin.claim else { return Ok(Begun::Open(Owned::unclaimed(), Box::new(open))) };
+    let owned = match insert(verbs, &mut open, claim).await? {
         Some(owned) => owned,
         None => {
             // Mostly an answer that is due. It is read by one of the store's own connections, while none of the program's is held.
@@ -69,7 +67,7 @@ pub(super) async fn begin(verbs: &Verbs, pool: PgPool, begin: Begin) -> Result<B
             if let Some(found) = verbs.peek(&[claim.peek()]).await?.pop().flatten() {
                 return Ok(Begun::Found(found));
             }
-            open = self::open(verbs, &pool, opening(begin.limit)).await?;
+            open = self::open(verbs, &pool, begin.limit).await?;
             match take(verbs, &mut open, claim).await? {
                 Claimed::Owner(owned) => owned,
                 Claimed::Found(found) => {
@@ -107,7 +105,7 @@ pub(super) async fn begin_step(
     start: &StartStep,
     limit: Duration,
 ) -> Result<StepBegun, StoreError> {
-    let mut open = open(verbs, &pool, opening(limit)).await?;
+    let mut open = open(verbs, &pool, limit).await?;
     let args = step::start_args(std::slice::from_ref(start));
     let rows = rows(verbs, &mut open, &verbs.statements.steps.begin, &args).await.map_err(failed)?;
     match step::started(rows.first())? {
@@ -119,9 +117,18 @@ pub(super) async fn begin_step(
     }
 }
 
-async fn open(verbs: &Verbs, pool: &PgPool, opening: SqlStr) -> Result<Open<Postgres>, StoreError> {
-    let connection = pool.acquire().await.map_err(failed)?;
-    let opened = Open::begin(connection, opening);
+async fn open(verbs: &Verbs, pool: &PgPool, limit: Duration) -> Result<Open<Postgres>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed)?;
+    let limited = match verbs.limited.0.get() {
+        Some(limited) => *limited,
+        None => {
+            let asked = sqlx::raw_sql(LIMITED).fetch_one(&mut *connection);
+            let row = verbs.connections.within_patience(asked).await.map_err(failed)?;
+            let limited = column(&row, "limited")?;
+            *verbs.limited.0.get_or_init(|| limited)
+        }
+    };
+    let opened = Open::begin(connection, opening(limit, limited));
     verbs.connections.within_patience(opened).await.map_err(failed)
 }
 
@@ -143,15 +150,9 @@ pub(super) async fn check(verbs: &Verbs, pool: PgPool) -> Result<Vec<String>, St
 }
 
 /// Nearly always there is no record. `None`: there is one, or somebody else has its lock.
-async fn insert(
-    verbs: &Verbs,
-    open: &mut Open<Postgres>,
-    claim: &Claim,
-    limit: Duration,
-) -> Result<Option<Owned>, StoreError> {
+async fn insert(verbs: &Verbs, open: &mut Open<Postgres>, claim: &Claim) -> Result<Option<Owned>, StoreError> {
     let mut args = verbs::one_claim_args(claim);
     args.push(Arg::Long(lock(claim.record.as_bytes())));
-    args.extend(limits(limit).map(|millis| Arg::Text(millis.into())));
     let rows = rows(verbs, open, &verbs.statements.claiming.begin.fresh, &args).await.map_err(failed)?;
     rows.first().map(verbs::inserted).transpose()
 }

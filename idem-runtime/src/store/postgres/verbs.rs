@@ -1,5 +1,5 @@
 //! The verbs: arguments of a slice, its statement, and what the rows say. Rows come in any order and are told apart by
-//! their record.
+//! their record, or their attempt.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,6 +13,7 @@ use super::{
     list,
     record::{self, column},
     sql::Statements,
+    transaction::Limited,
 };
 use crate::{
     key::RecordId,
@@ -33,6 +34,8 @@ pub(super) struct Verbs {
     /// One of its own.
     pub(super) purging: Connections,
     pub(super) statements: Statements,
+    /// Of the program's pool.
+    pub(super) limited: Limited,
 }
 
 impl Verbs {
@@ -94,17 +97,18 @@ impl Verbs {
 
     /// First what can be ended, then a look at what cannot.
     pub(super) async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        let ended = &self.statements.finishing;
+        let finishing = &self.statements.finishing;
         let rows = match finishes {
-            [finish] => self.connections.rows(&ended.one, &one_finish_args(finish)).await?,
-            _ => self.connections.rows(&ended.many, &finish_args(&finishes.iter().collect::<Vec<_>>())).await?,
+            [finish] => self.connections.rows(&finishing.one, &one_finish_args(finish)).await?,
+            _ => self.connections.rows(&finishing.many, &finish_args(&finishes.iter().collect::<Vec<_>>())).await?,
         };
-        let mut rows = by_record(rows)?;
-        let rest: Vec<&Finish> = finishes.iter().filter(|finish| !rows.contains_key(&uuid(finish.record))).collect();
+        let mut rows = by_attempt(rows)?;
+        let run = |finish: &Finish| (uuid(finish.record), attempt(finish.attempt));
+        let rest: Vec<&Finish> = finishes.iter().filter(|finish| !rows.contains_key(&run(finish))).collect();
         if !rest.is_empty() {
-            rows.extend(by_record(self.connections.rows(&ended.rest, &finish_args(&rest)).await?)?);
+            rows.extend(by_attempt(self.connections.rows(&finishing.rest, &finish_args(&rest)).await?)?);
         }
-        finishes.iter().map(|finish| finished(finish, rows.get(&uuid(finish.record)))).collect()
+        finishes.iter().map(|finish| finished(finish, rows.get(&run(finish)))).collect()
     }
 
     pub(super) async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
@@ -113,9 +117,9 @@ impl Verbs {
             Arg::Uuids(renewals.iter().map(|renewal| attempt(renewal.attempt)).collect()),
             Arg::Long(millis(lease)),
         ];
-        let rows = by_record(self.connections.rows(&self.statements.renew, &args).await?)?;
+        let rows = by_attempt(self.connections.rows(&self.statements.renew, &args).await?)?;
         let renewed = |renewal: &Renewal| {
-            let row = rows.get(&uuid(renewal.record)).ok_or_else(contradiction)?;
+            let row = rows.get(&(uuid(renewal.record), attempt(renewal.attempt))).ok_or_else(contradiction)?;
             Ok(match (column(row, "held")?, column(row, "mine")?) {
                 (true, _) => Renewed::Held,
                 (false, true) => Renewed::Busy,
@@ -233,6 +237,11 @@ pub(super) fn finished(finish: &Finish, row: Option<&PgRow>) -> Result<Finished,
 
 fn by_record(rows: Vec<PgRow>) -> Result<HashMap<Uuid, PgRow>, StoreError> {
     rows.into_iter().map(|row| Ok((record::kid(&row)?, row))).collect()
+}
+
+/// Where one record may be asked for by the attempt that has it, and by one that has lost it.
+fn by_attempt(rows: Vec<PgRow>) -> Result<HashMap<(Uuid, Uuid), PgRow>, StoreError> {
+    rows.into_iter().map(|row| Ok(((record::kid(&row)?, column(&row, "attempt")?), row))).collect()
 }
 
 pub(super) fn uuid(record: RecordId) -> Uuid {

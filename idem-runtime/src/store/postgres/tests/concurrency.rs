@@ -225,11 +225,12 @@ fn start_and_drop<T>(future: impl Future<Output = T>) {
 async fn a_finish_or_a_decision_that_waited_goes_by_the_latest_row() {
     let place = Place::new();
     let store = place.migrated().await;
-    for (name, change, counts) in [
+    let cases = [
         ("renewed", "update idem_key set lease_until = lease_until + interval '1 s'", true),
         ("taken", "update idem_key set attempt = gen_random_uuid(), fence = fence + 1000", false),
         ("settled", "update idem_key set state = 2, fence = fence + 1000, attempt = gen_random_uuid()", false),
-    ] {
+    ];
+    for (before, (name, change, counts)) in (1..).zip(cases) {
         let (runs, doubtful) = (claim(&format!("{name}-runs")), claim(&format!("{name}-in-doubt")));
         own(&store, &runs).await;
         own(&store, &doubtful).await;
@@ -238,17 +239,23 @@ async fn a_finish_or_a_decision_that_waited_goes_by_the_latest_row() {
         let mut other = place.raw().await;
         let mut transaction = other.begin().await.unwrap();
         sqlx::raw_sql(change).execute(&mut *transaction).await.unwrap();
+        let neighbour = claim(&format!("{name}-neighbour"));
+        own(&store, &neighbour).await;
         let (finisher, operator) = (store.clone(), store.clone());
-        let finished = tokio::spawn(async move { finish(&finisher, &runs, Outcome::Done(reply("x"))).await });
+        let end =
+            |claim: &Claim| Finish { record: claim.record, attempt: claim.attempt, outcome: Outcome::Done(reply("x")) };
+        let ends = [end(&runs), end(&neighbour)];
+        let finished = tokio::spawn(async move { finisher.finish(&ends).await.unwrap() });
         let in_doubt = format!("{name}-in-doubt");
         let resolved = tokio::spawn(async move { resolve(&operator, &in_doubt, seen, Resolution::Release).await });
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!finished.is_finished() && !resolved.is_finished(), "{name}");
         transaction.commit().await.unwrap();
         let finished = finished.await.unwrap();
-        assert_eq!(matches!(finished, Finished::Stored { .. }), counts, "{name}: {finished:?}");
+        assert_eq!(matches!(finished[0], Finished::Stored { .. }), counts, "{name}: {finished:?}");
+        assert!(matches!(finished[1], Finished::Stored { .. }), "{name}: {finished:?}");
         assert_eq!(resolved.await.unwrap(), counts, "{name}");
         let answered = "select count(*) from idem_key where headers is not null";
-        assert_eq!(place.number(answered).await, 1, "{name}: a lost finish leaves no answer");
+        assert_eq!(place.number(answered).await, before + 1, "{name}: a lost finish leaves no answer");
     }
 }

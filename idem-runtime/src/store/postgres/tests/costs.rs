@@ -75,7 +75,7 @@ async fn every_verb_is_one_statement_and_one_round_trip() {
     place.migrated().await;
     let proxy = Proxy::start(&place.options).await;
     let prepared = place.store_with(place.options.clone().port(proxy.port)).with_connections(1);
-    for (store, commands) in [(prepared.clone(), 1), (prepared.with_simple_protocol(), 3)] {
+    for (store, commands) in [(prepared.clone(), 1), (prepared.with_simple_protocol(), 6)] {
         for warm in [false, true] {
             let claims: Vec<Claim> = (0..20).map(|n| claim(&format!("{n}-{warm}-{:?}", store.protocol))).collect();
             let finishes: Vec<Finish> = claims
