@@ -27,7 +27,7 @@ mod words;
 
 use std::time::Duration;
 
-pub(crate) use self::error::Chain;
+pub(crate) use self::error::{Alike, Chain};
 pub use self::memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresStore;

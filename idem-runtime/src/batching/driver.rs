@@ -7,10 +7,10 @@ use tokio::time::timeout;
 
 use super::{
     lane::Turn,
-    slice::{Alike, Panicked, Slice, Told, unanswered},
+    slice::{Panicked, Slice, Told, unanswered},
     verb::Verb,
 };
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{Alike, StoreError, StoreErrorKind};
 
 pub(super) async fn drive<V: Verb>(mut turn: Turn<V>) {
     while let Some(Slice { items, seats }) = turn.next() {

@@ -1,16 +1,11 @@
 //! What one statement carries, and who is told what came of it.
 
-use std::{
-    collections::{BTreeMap, VecDeque, btree_map::Entry},
-    error::Error as StdError,
-    fmt,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use tokio::sync::oneshot;
 
 use super::{unsure::Unsure, verb::Verb};
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{Alike, StoreError, StoreErrorKind};
 
 /// Answers and arguments of more than this are not put together: a message should not grow with the number of callers.
 const BYTES: usize = 1024 * 1024;
@@ -125,33 +120,4 @@ impl<V: Verb> Slice<V> {
 /// A store that answers with too much or too little.
 pub(super) fn unanswered() -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, "the store did not answer all that it was asked")
-}
-
-/// One error, for several callers.
-pub(super) struct Alike(Arc<StoreError>);
-
-impl Alike {
-    pub(super) fn new(error: StoreError) -> Self {
-        Self(Arc::new(error))
-    }
-
-    fn error(&self) -> StoreError {
-        StoreError::new(self.0.kind, Said(Arc::clone(&self.0)))
-    }
-}
-
-/// What the driver said, to each of them.
-#[derive(Debug)]
-struct Said(Arc<StoreError>);
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.source.fmt(f)
-    }
-}
-
-impl StdError for Said {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.source()
-    }
 }

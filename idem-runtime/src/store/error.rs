@@ -1,6 +1,6 @@
 //! How a store fails.
 
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 /// A store failed. Keeps its source. Its `Debug` is its `Display` with all sources: `main` shows that.
 #[derive(thiserror::Error)]
@@ -62,5 +62,34 @@ impl fmt::Display for Chain<'_> {
             source = error.source();
         }
         Ok(())
+    }
+}
+
+/// One error, for several callers.
+pub(crate) struct Alike(Arc<StoreError>);
+
+impl Alike {
+    pub(crate) fn new(error: StoreError) -> Self {
+        Self(Arc::new(error))
+    }
+
+    pub(crate) fn error(&self) -> StoreError {
+        StoreError::new(self.0.kind, Said(Arc::clone(&self.0)))
+    }
+}
+
+/// What the driver said, to each of them.
+#[derive(Debug)]
+struct Said(Arc<StoreError>);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.source.fmt(f)
+    }
+}
+
+impl StdError for Said {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.source()
     }
 }

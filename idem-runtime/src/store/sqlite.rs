@@ -7,11 +7,13 @@ mod list;
 mod purge;
 mod record;
 mod recover;
+mod repeated;
 mod resume;
 mod schema;
 mod sql;
 mod step;
 mod transaction;
+mod turns;
 mod verbs;
 mod work;
 
@@ -24,7 +26,7 @@ use std::{
 
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-use self::{error::failed, work::on_its_own_task};
+use self::{error::failed, turns::Turns, work::on_its_own_task};
 use super::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
     OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
@@ -52,6 +54,7 @@ pub struct SqliteStore {
     file: Arc<Path>,
     writer: SqlitePool,
     readers: SqlitePool,
+    turns: Arc<Turns>,
 }
 
 impl SqliteStore {
@@ -80,7 +83,7 @@ impl SqliteStore {
         connect::refuse(&options)?;
         let file = PathBuf::from(options.get_filename()).into();
         let (writer, readers) = connect::open(options).await?;
-        Ok(Self { file, writer, readers })
+        Ok(Self { file, writer, readers, turns: Arc::default() })
     }
 
     /// Creates the tables or brings them up to date. Does nothing where there is nothing to do, and may be called by
@@ -90,7 +93,7 @@ impl SqliteStore {
     /// [`Setup`](super::StoreErrorKind::Setup) if the tables are those of a newer version. Nothing is changed if it
     /// fails.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        self.write(|transaction, _| Box::pin(schema::migrate(transaction))).await
+        self.write((), |(), tx| Box::pin(schema::migrate(tx))).await
     }
 }
 
@@ -103,62 +106,35 @@ impl fmt::Debug for SqliteStore {
 #[async_trait::async_trait]
 impl Store for SqliteStore {
     async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StoreError> {
-        let found = self.look(claims.iter().map(|claim| (claim.peek(), Some(claim.attempt)))).await?;
+        let asks: Vec<_> = claims.iter().map(|claim| (claim.peek(), Some(claim.attempt))).collect();
+        let found = self.look(&asks).await?;
         let free: Vec<Claim> =
             claims.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(claim, _)| claim.clone()).collect();
         if free.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
         // What looked free is decided again, under the lock.
-        let claimed = self.write(move |tx, now| Box::pin(async move { verbs::claim(tx, &free, now).await })).await?;
+        let claimed = self.write(free, |free, tx| Box::pin(verbs::claim(tx, free, false))).await?;
         let mut claimed = claimed.into_iter();
         Ok(found.into_iter().filter_map(|found| found.or_else(|| claimed.next())).collect())
     }
 
     async fn peek(&self, peeks: &[Peek]) -> Result<Vec<Option<Found>>, StoreError> {
-        let looked = self.look(peeks.iter().map(|peek| (*peek, None))).await?;
-        Ok(looked.into_iter().map(|claimed| claimed.and_then(Claimed::found)).collect())
+        let asks: Vec<_> = peeks.iter().map(|peek| (*peek, None)).collect();
+        Ok(self.look(&asks).await?.into_iter().map(|claimed| claimed.and_then(Claimed::found)).collect())
     }
 
     async fn finish(&self, finishes: &[Finish]) -> Result<Vec<Finished>, StoreError> {
-        let finishes = finishes.to_vec();
-        self.write(move |tx, now| {
-            Box::pin(async move {
-                let mut finished = Vec::with_capacity(finishes.len());
-                for finish in &finishes {
-                    finished.push(verbs::finish(tx, finish, now).await?);
-                }
-                Ok(finished)
-            })
-        })
-        .await
+        self.write(finishes.to_vec(), |finishes, tx| Box::pin(verbs::finish(tx, finishes))).await
     }
 
     async fn renew(&self, renewals: &[Renewal], lease: Duration) -> Result<Vec<Renewed>, StoreError> {
-        let renewals = renewals.to_vec();
-        self.write(move |tx, now| {
-            Box::pin(async move {
-                let mut renewed = Vec::with_capacity(renewals.len());
-                for renewal in &renewals {
-                    renewed.push(verbs::renew(tx, renewal, lease, now).await?);
-                }
-                Ok(renewed)
-            })
-        })
-        .await
+        self.write((renewals.to_vec(), lease), |(renewals, lease), tx| Box::pin(verbs::renew(tx, renewals, *lease)))
+            .await
     }
 
     async fn link(&self, links: &[Link]) -> Result<(), StoreError> {
-        let links = links.to_vec();
-        self.write(move |tx, now| {
-            Box::pin(async move {
-                for link in &links {
-                    verbs::link(tx, link, now).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
+        self.write(links.to_vec(), |links, tx| Box::pin(verbs::link(tx, links))).await
     }
 
     async fn find(&self, record: RecordId) -> Result<Option<Record>, StoreError> {
@@ -178,8 +154,7 @@ impl Store for SqliteStore {
     }
 
     async fn resolve(&self, resolve: &Resolve) -> Result<bool, StoreError> {
-        let resolve = resolve.clone();
-        self.write(move |tx, now| Box::pin(async move { verbs::resolve(tx, &resolve, now).await })).await
+        self.write(resolve.clone(), |resolve, tx| Box::pin(verbs::resolve(tx, resolve))).await
     }
 
     async fn recover(&self, recover: &Recover) -> Result<Vec<Recovering>, StoreError> {
@@ -190,13 +165,11 @@ impl Store for SqliteStore {
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        let recover = recover.clone();
-        self.write(move |tx, now| Box::pin(async move { recover::recover(tx, &recover, now).await })).await
+        self.write(recover.clone(), |recover, tx| Box::pin(recover::recover(tx, recover))).await
     }
 
     async fn put_off(&self, put_off: &PutOff) -> Result<bool, StoreError> {
-        let put_off = *put_off;
-        self.write(move |tx, now| Box::pin(async move { recover::put_off(tx, &put_off, now).await })).await
+        self.write(*put_off, |put_off, tx| Box::pin(recover::put_off(tx, put_off))).await
     }
 
     async fn interrupted(&self, resume: &Resume) -> Result<Vec<Resuming>, StoreError> {
@@ -207,8 +180,7 @@ impl Store for SqliteStore {
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        let resume = resume.clone();
-        self.write(move |tx, now| Box::pin(async move { resume::interrupted(tx, &resume, now).await })).await
+        self.write(resume.clone(), |resume, tx| Box::pin(resume::interrupted(tx, resume))).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {
@@ -222,13 +194,11 @@ impl Store for SqliteStore {
     }
 
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError> {
-        let purge = *purge;
-        self.write(move |tx, now| Box::pin(async move { purge::purge(tx, &purge, now).await })).await
+        self.write(*purge, |purge, tx| Box::pin(purge::purge(tx, purge))).await
     }
 
     async fn strip(&self, strip: &Strip) -> Result<Stripped, StoreError> {
-        let strip = *strip;
-        self.write(move |tx, now| Box::pin(async move { purge::strip(tx, &strip, now).await })).await
+        self.write(*strip, |strip, tx| Box::pin(purge::strip(tx, strip))).await
     }
 
     fn transactions(&self) -> Option<Transactions> {
@@ -238,7 +208,7 @@ impl Store for SqliteStore {
     async fn begin(&self, begin: &Begin) -> Result<Begun, StoreError> {
         // As for a claim: what is surely not to be taken does not wait for the writer, which a body may hold.
         if let Some(claim) = &begin.claim {
-            let looked = self.look([(claim.peek(), Some(claim.attempt))].into_iter()).await?.pop().flatten();
+            let looked = self.look(&[(claim.peek(), Some(claim.attempt))]).await?.pop().flatten();
             if let Some(found) = looked.and_then(Claimed::found) {
                 return Ok(Begun::Found(found));
             }
@@ -257,13 +227,11 @@ impl Store for SqliteStore {
     }
 
     async fn start_steps(&self, starts: &[StartStep]) -> Result<Vec<Started>, StoreError> {
-        let starts = starts.to_vec();
-        self.write(move |tx, now| Box::pin(async move { step::start(tx, &starts, now).await })).await
+        self.write(starts.to_vec(), |starts, tx| Box::pin(step::start(tx, starts))).await
     }
 
     async fn end_steps(&self, ends: &[EndStep]) -> Result<Vec<StepEnded>, StoreError> {
-        let ends = ends.to_vec();
-        self.write(move |tx, _| Box::pin(async move { step::end(tx, &ends).await })).await
+        self.write(ends.to_vec(), |ends, tx| Box::pin(step::end(tx, ends))).await
     }
 
     async fn steps(&self, record: RecordId) -> Result<Vec<Step>, StoreError> {

@@ -137,6 +137,8 @@ fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(PATIENCE)
+        // The driver looks at a connection when it comes back, and each look is a hand-over to its thread.
+        .test_before_acquire(false)
         // A file does not hang up. And the last connection to close would remove the WAL, and the next create it again.
         .idle_timeout(None)
         .max_lifetime(None)

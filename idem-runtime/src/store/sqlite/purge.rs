@@ -6,6 +6,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::{
     error::{corrupt, failed},
     sql::now,
+    verbs,
 };
 use crate::{
     key::RecordId,
@@ -77,11 +78,8 @@ pub(super) async fn due(reader: &mut SqliteConnection) -> Result<Due, StoreError
 }
 
 /// Removes what is over and notes the time.
-pub(super) async fn purge(
-    transaction: &mut SqliteConnection,
-    purge: &Purge,
-    now: Millis,
-) -> Result<Purged, StoreError> {
+pub(super) async fn purge(transaction: &mut SqliteConnection, purge: &Purge) -> Result<Purged, StoreError> {
+    let now = verbs::now(transaction).await?;
     let last = sqlx::query_scalar(LAST).fetch_one(&mut *transaction).await.map_err(failed)?;
     if now.since(Millis(last)) > purge.within {
         return Ok(Purged { refused: true, ..Purged::default() });
@@ -109,11 +107,8 @@ async fn remove(
 }
 
 /// Drops answers that are not due any more.
-pub(super) async fn strip(
-    transaction: &mut SqliteConnection,
-    strip: &Strip,
-    now: Millis,
-) -> Result<Stripped, StoreError> {
+pub(super) async fn strip(transaction: &mut SqliteConnection, strip: &Strip) -> Result<Stripped, StoreError> {
+    let now = verbs::now(transaction).await?;
     let limit = strip.limit.min(AT_ONCE);
     let until = now.plus(strip.late);
     let from = until.0.saturating_sub(Millis(0).plus(strip.back).0);

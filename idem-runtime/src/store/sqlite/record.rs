@@ -1,18 +1,59 @@
 //! Rows of the database, read.
 
+use std::collections::HashMap;
+
 use sqlx::{Row as _, sqlite::SqliteRow};
 
 use super::error::{corrupt, failed};
 use crate::{
     fingerprint::Fingerprint,
+    key::RecordId,
     state::{Reason, State},
     store::{
-        Attempt, Fence, StoreError, StoredResponse,
+        Attempt, Claimed, Fence, Peek, StoreError, StoredResponse,
         row::{Millis, Row},
     },
 };
 
-/// A record as `ROW` and `LOOK` select it.
+/// What `LOOK` finds of the records that it was asked about, at one instant.
+pub(super) struct Seen {
+    pub(super) now: Millis,
+    /// The last one that was drawn.
+    pub(super) fence: Fence,
+    records: HashMap<RecordId, (Row, Option<StoredResponse>)>,
+}
+
+impl Seen {
+    pub(super) fn read(rows: &[SqliteRow]) -> Result<Self, StoreError> {
+        let first = rows.first().ok_or_else(|| corrupt("`idem_meta` has lost its row"))?;
+        let (now, fence) = (Millis(integer(first, "now")?), Fence(integer(first, "last")?));
+        let mut records = HashMap::with_capacity(rows.len());
+        for row in rows {
+            let kid: Option<&[u8]> = row.try_get("kid").map_err(failed)?;
+            if kid.is_some() {
+                records.insert(RecordId::from(bytes::<16>(row, "kid")?), (looked(row)?, response(row)?));
+            }
+        }
+        Ok(Self { now, fence, records })
+    }
+
+    /// Also of others.
+    pub(super) fn add(&mut self, others: Self) {
+        self.records.extend(others.records);
+    }
+
+    pub(super) fn row(&self, record: RecordId) -> Option<&Row> {
+        self.records.get(&record).map(|(row, _)| row)
+    }
+
+    /// What a claim finds; `None` where it may take the record.
+    pub(super) fn look(&self, peek: &Peek, asker: Option<Attempt>) -> Option<Claimed> {
+        let (row, response) = self.records.get(&peek.record)?;
+        row.look(peek, asker, response.clone(), self.now)
+    }
+}
+
+/// A record as `ROW` selects it.
 pub(super) struct Stored {
     pub(super) row: Row,
     pub(super) op: String,
@@ -23,13 +64,12 @@ pub(super) struct Stored {
 
 pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
     let (op, scope) = (row.try_get("op").map_err(failed)?, row.try_get("scope").map_err(failed)?);
-    let (row, now) = looked(row)?;
-    Ok(Stored { row, op, scope, now })
+    Ok(Stored { row: looked(row)?, op, scope, now: Millis(integer(row, "now")?) })
 }
 
 /// Without what nobody but a person wants to know.
-pub(super) fn looked(row: &SqliteRow) -> Result<(Row, Millis), StoreError> {
-    let stored = Row {
+fn looked(row: &SqliteRow) -> Result<Row, StoreError> {
+    Ok(Row {
         state: State::from_code(integer(row, "state")?),
         reason: Reason::from_code(integer(row, "reason")?),
         fence: Fence(integer(row, "fence")?),
@@ -44,12 +84,11 @@ pub(super) fn looked(row: &SqliteRow) -> Result<(Row, Millis), StoreError> {
         tries: integer(row, "tries")?,
         recover_at: Millis(integer(row, "recover_at")?),
         rerun_until: Millis(integer(row, "rerun_until")?),
-    };
-    Ok((stored, Millis(integer(row, "now")?)))
+    })
 }
 
 /// The answer that `LOOK` joins, if there is one.
-pub(super) fn response(row: &SqliteRow) -> Result<Option<StoredResponse>, StoreError> {
+fn response(row: &SqliteRow) -> Result<Option<StoredResponse>, StoreError> {
     if !row.try_get::<bool, _>("answered").map_err(failed)? {
         return Ok(None);
     }

@@ -54,8 +54,8 @@ pub(super) async fn due(connection: &mut SqliteConnection, recover: &Recover) ->
 pub(super) async fn recover(
     transaction: &mut SqliteConnection,
     recover: &Recover,
-    now: Millis,
 ) -> Result<Vec<Recovering>, StoreError> {
+    let now = verbs::now(transaction).await?;
     let mut taken = Vec::new();
     for id in due(transaction, recover).await? {
         let Some(found) = verbs::row(transaction, id).await? else { continue };
@@ -79,11 +79,8 @@ pub(super) async fn recover(
     Ok(taken)
 }
 
-pub(super) async fn put_off(
-    transaction: &mut SqliteConnection,
-    put_off: &PutOff,
-    now: Millis,
-) -> Result<bool, StoreError> {
+pub(super) async fn put_off(transaction: &mut SqliteConnection, put_off: &PutOff) -> Result<bool, StoreError> {
+    let now = verbs::now(transaction).await?;
     let found = verbs::row(transaction, put_off.record).await?;
     let Some(row) = found.and_then(|found| found.row.put_off(put_off, now)) else { return Ok(false) };
     let kid = put_off.record.as_bytes().as_slice();

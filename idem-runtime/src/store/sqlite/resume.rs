@@ -53,8 +53,8 @@ pub(super) async fn due(connection: &mut SqliteConnection, resume: &Resume) -> R
 pub(super) async fn interrupted(
     transaction: &mut SqliteConnection,
     resume: &Resume,
-    now: Millis,
 ) -> Result<Vec<Resuming>, StoreError> {
+    let now = verbs::now(transaction).await?;
     let mut taken = Vec::new();
     for id in due(transaction, resume).await? {
         let Some(found) = verbs::row(transaction, id).await? else { continue };

@@ -1,6 +1,8 @@
 //! Every statement, in the order of the verbs. They only read and write: what a record may become is decided by
 //! `row` between a read and a write, and `BEGIN` is what keeps the two together.
 
+use super::repeated::Repeated;
+
 /// Milliseconds since 1970 by SQLite's clock, which stands still within a statement.
 macro_rules! now {
     () => {
@@ -23,51 +25,57 @@ pub(super) use {columns, now};
 /// SQLite answers "database is locked" at once, whatever the time-out.
 pub(super) const BEGIN: &str = "begin immediate";
 
-/// The one instant of a writing transaction; read under the write lock, so no transaction acts at an instant before
-/// that of the one it waited for, unless the clock is set back.
+/// The one instant of a verb that writes; read under the write lock, so none acts at an instant before that of the one it
+/// waited for, unless the clock is set back. LOOK reads it, too.
 pub(super) const NOW: &str = concat!("select ", now!());
 
-/// Draws a fence. Under the write lock, so no two that are committed are the same; a rollback takes it back, and the next
-/// claim draws it again.
+/// Draws a fence. Under the write lock, so no two that are committed are the same.
 pub(super) const FENCE: &str = "update idem_meta set fence = fence + 1 where id = 1 returning fence";
 
 /// A record under the write lock, without its answer.
 pub(super) const ROW: &str = concat!("select ", columns!(), ", ", now!(), " as now from idem_key k where k.kid = ?1");
 
-/// What claim and peek look at: one statement, so row, answer and time are of one snapshot. Without the write lock it
-/// may be outdated by the time it is read; that is harmless for all that is final or refused, and whatever looks free
-/// is read again under the lock. Only answers that may be due are joined: their bodies can be long.
-pub(super) const LOOK: &str = concat!(
-    "select ",
-    columns!(),
-    ", p.kid is not null as answered, p.status, p.headers, p.body, ",
+/// What every claim, completion and peek begins with: one statement, so rows, answers, time and the last fence are of one
+/// snapshot. Without the write lock it may be outdated by the time it is read; that is harmless for all that is final or
+/// refused, and whatever looks free is read again under the lock. Only answers that may be due are joined: their bodies can
+/// be long. It has a row also where there is no record.
+pub(super) static LOOK: Repeated = Repeated::new(concat!(
+    "select m.fence as last, ",
     now!(),
-    " as now
-       from idem_key k left join idem_response p on p.kid = k.kid and k.state in (2, 3)
-      where k.kid = ?1"
-);
+    " as now, k.kid, ",
+    columns!(),
+    ", p.kid is not null as answered, p.status, p.headers, p.body
+       from idem_meta m left join idem_key k on k.kid in (values (?), ..)
+                        left join idem_response p on p.kid = k.kid and k.state in (2, 3)
+      where m.id = 1"
+));
 
-/// Takes a record. Only after LOOK in the same transaction said that it is absent or free, which the write lock keeps
-/// true; the primary key is the second line of defence.
-pub(super) const CLAIM: &str = "
+/// Takes records, and notes the last of the fences that were drawn for them. Only after LOOK in the same transaction said that
+/// they are absent or free, which the write lock keeps true; the primary key is the second line of defence. A rollback takes
+/// the fences back, and the next claim draws them again.
+///
+/// Where `must_finish` is set, a commit before FINISH is refused: the reference is to a table that is always empty, and it is
+/// looked at when the transaction ends.
+pub(super) static CLAIM: Repeated = Repeated::new(
+    "update idem_meta set fence = ? where id = 1;
+    with taken (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
+                lease_until, created_at, expires_at, guard_until, rerun_until, must_finish)
+      as (values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), ..)
     insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
-                          lease_until, created_at, expires_at, guard_until, rerun_until)
-    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+                          lease_until, created_at, expires_at, guard_until, rerun_until, must_finish)
+    select * from taken where kid is not null
     on conflict (kid) do update set
         scope = excluded.scope, op = excluded.op, state = excluded.state, reason = excluded.reason,
         fence = excluded.fence, attempt = excluded.attempt, attempts = excluded.attempts, epoch = excluded.epoch,
         fp_alg = excluded.fp_alg, fp = excluded.fp, lease_until = excluded.lease_until,
         created_at = excluded.created_at, expires_at = excluded.expires_at, guard_until = excluded.guard_until,
-        rerun_until = excluded.rerun_until, tries = 0, recover_at = 0";
+        rerun_until = excluded.rerun_until, must_finish = excluded.must_finish, tries = 0, recover_at = 0",
+);
 
 /// Keeps an argument, in the transaction of the claim that takes the record.
 pub(super) const INPUT: &str = "
     insert into idem_input (kid, epoch, body) values (?1, ?2, ?3)
     on conflict (kid) do update set epoch = excluded.epoch, body = excluded.body";
-
-/// A commit before FINISH is refused from here on: the reference is to a table that is always empty, and it is looked at
-/// when the transaction ends.
-pub(super) const MUST_FINISH: &str = "update idem_key set must_finish = kid where kid = ?1";
 
 /// Notes where an event stands, if that is higher than what is noted: then it changes a row. The write lock keeps it so.
 pub(super) const ORDER: &str = "
@@ -75,10 +83,18 @@ pub(super) const ORDER: &str = "
     on conflict (id) do update set sequence = excluded.sequence, guard_until = excluded.guard_until
      where excluded.sequence > idem_order.sequence";
 
-/// Ends a run. After ROW in the same transaction said that the record is the attempt's, which is compared once more.
-pub(super) const FINISH: &str = "
-    update idem_key set state = ?3, reason = ?4, lease_until = ?5, expires_at = ?6, guard_until = ?7, must_finish = null
-     where kid = ?1 and attempt = ?2";
+/// Ends runs, and keeps their answers. After LOOK in the same transaction said that the records are the attempts', which are
+/// compared once more.
+pub(super) static FINISH: Repeated = Repeated::new(
+    "with ended (kid, attempt, state, reason, lease_until, expires_at, guard_until)
+      as (values (?, ?, ?, ?, ?, ?, ?), ..)
+    update idem_key set state = ended.state, reason = ended.reason, lease_until = ended.lease_until,
+                        expires_at = ended.expires_at, guard_until = ended.guard_until, must_finish = null
+      from ended where idem_key.kid = ended.kid and idem_key.attempt = ended.attempt;
+    with answered (kid, status, headers, body) as (values (?, ?, ?, ?), ..)
+    insert into idem_response (kid, status, headers, body) select * from answered where kid is not null
+    on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body",
+);
 
 /// Keeps an answer, in the transaction that makes it due. Replaces one that an earlier epoch left behind.
 pub(super) const ANSWER: &str = "

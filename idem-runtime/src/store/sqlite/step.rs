@@ -50,8 +50,8 @@ const STEPS: &str = concat!(
 pub(super) async fn start(
     transaction: &mut SqliteConnection,
     starts: &[StartStep],
-    now: Millis,
 ) -> Result<Vec<Started>, StoreError> {
+    let now = verbs::now(transaction).await?;
     let mut started = Vec::with_capacity(starts.len());
     for start in starts {
         started.push(match epoch(transaction, start.record, start.attempt).await? {
@@ -76,11 +76,8 @@ pub(super) async fn steps(reader: &mut SqliteConnection, record: RecordId) -> Re
 }
 
 /// As `start`, for one step that the transaction will end; it is marked if it has no result.
-pub(super) async fn begin(
-    transaction: &mut SqliteConnection,
-    start: &StartStep,
-    now: Millis,
-) -> Result<Started, StoreError> {
+pub(super) async fn begin(transaction: &mut SqliteConnection, start: &StartStep) -> Result<Started, StoreError> {
+    let now = verbs::now(transaction).await?;
     let Some(epoch) = epoch(transaction, start.record, start.attempt).await? else { return Ok(Started::Lost) };
     let step = noted(transaction, start, epoch, now).await?;
     if step.result.is_none() {

@@ -8,14 +8,10 @@ use super::{
     error::{self, failed, setup},
     sql, step, verbs,
 };
-use crate::{
-    key::RecordId,
-    store::{
-        Begin, Begun, Claimed, Commit, Committed, EndStep, Finished, OpenTransaction, Order, Owned, StartStep, Started,
-        StepBegun, StepEnded, StoreError,
-        open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
-        row::Millis,
-    },
+use crate::store::{
+    Begin, Begun, Claimed, Commit, Committed, EndStep, Finished, OpenTransaction, Order, Owned, StartStep, Started,
+    StepBegun, StepEnded, StoreError,
+    open::{BACK_TO_SAVEPOINT, LEFT_OPEN, Open, SAVEPOINT},
 };
 
 pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Result<Begun, StoreError> {
@@ -24,8 +20,7 @@ pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Resul
         set_savepoint(&mut open, &begin).await?;
         return Ok(Begun::Open(Owned::unclaimed(), Box::new(open)));
     };
-    let now = now(&mut open).await?;
-    let owned = match verbs::claim(&mut open, std::slice::from_ref(claim), now).await?.pop() {
+    let owned = match verbs::claim(&mut open, std::slice::from_ref(claim), true).await?.pop() {
         Some(Claimed::Owner(owned)) => owned,
         Some(Claimed::Found(found)) => {
             let _ = open.rollback().await; // nothing was written
@@ -33,11 +28,10 @@ pub(super) async fn begin(writer: PoolConnection<Sqlite>, begin: Begin) -> Resul
         }
         None => return Err(error::corrupt("the claim was not decided")),
     };
-    must_finish(&mut open, claim.record).await?;
     set_savepoint(&mut open, &begin).await?;
     // After the savepoint: what is noted goes with the rows, also where an answer is kept without them.
     match &begin.order {
-        Some(order) if !note(&mut open, order, now).await? => Ok(Begun::Stale(owned, Box::new(open))),
+        Some(order) if !note(&mut open, order).await? => Ok(Begun::Stale(owned, Box::new(open))),
         _ => Ok(Begun::Open(owned, Box::new(open))),
     }
 }
@@ -50,7 +44,8 @@ async fn set_savepoint(open: &mut Open<Sqlite>, begin: &Begin) -> Result<(), Sto
 }
 
 /// Whether it is the highest of its order.
-async fn note(open: &mut Open<Sqlite>, order: &Order, now: Millis) -> Result<bool, StoreError> {
+async fn note(open: &mut Open<Sqlite>, order: &Order) -> Result<bool, StoreError> {
+    let now = verbs::now(open).await?;
     let note =
         sqlx::query(sql::ORDER).bind(order.id.as_bytes().as_slice()).bind(order.sequence).bind(now.plus(order.keep).0);
     Ok(note.execute(&mut **open).await.map_err(failed)?.rows_affected() > 0)
@@ -59,8 +54,7 @@ async fn note(open: &mut Open<Sqlite>, order: &Order, now: Millis) -> Result<boo
 /// As `begin`, for a step of a run that holds its record already.
 pub(super) async fn begin_step(writer: PoolConnection<Sqlite>, start: StartStep) -> Result<StepBegun, StoreError> {
     let mut open = open(writer).await?;
-    let now = now(&mut open).await?;
-    match step::begin(&mut open, &start, now).await? {
+    match step::begin(&mut open, &start).await? {
         Started::Step(step) if step.result.is_none() => Ok(StepBegun::Open(Box::new(open))),
         found => {
             let _ = open.rollback().await; // nothing was written
@@ -77,20 +71,6 @@ async fn open(writer: PoolConnection<Sqlite>) -> Result<Open<Sqlite>, StoreError
 fn opened(transaction: OpenTransaction) -> Result<Open<Sqlite>, StoreError> {
     let open = transaction.downcast::<Open<Sqlite>>();
     open.map(|open| *open).map_err(|_| setup("the transaction is another store's"))
-}
-
-async fn now(open: &mut Open<Sqlite>) -> Result<Millis, StoreError> {
-    sqlx::query_scalar(sql::NOW).fetch_one(&mut **open).await.map(Millis).map_err(failed)
-}
-
-/// From here on the database refuses a COMMIT before the outcome.
-async fn must_finish(open: &mut Open<Sqlite>, record: RecordId) -> Result<(), StoreError> {
-    sqlx::query(sql::MUST_FINISH)
-        .bind(record.as_bytes().as_slice())
-        .execute(&mut **open)
-        .await
-        .map(drop)
-        .map_err(failed)
 }
 
 pub(super) async fn commit(transaction: OpenTransaction, commit: Commit) -> Result<Committed, StoreError> {
@@ -143,12 +123,10 @@ async fn settle(open: &mut Open<Sqlite>, commit: &Commit) -> Result<Finished, St
             done => done.map_err(failed)?,
         };
     }
-    let now = now(open).await?;
-    let finished = verbs::finish(open, finish, now).await?;
-    if finished != Finished::Lost {
-        for link in &commit.links {
-            verbs::link(open, link, now).await?;
-        }
+    let finished = verbs::finish(open, std::slice::from_ref(finish)).await?.pop();
+    let finished = finished.ok_or_else(|| error::corrupt("the outcome was not decided"))?;
+    if finished != Finished::Lost && !commit.links.is_empty() {
+        verbs::link(open, &commit.links).await?;
     }
     Ok(finished)
 }

@@ -6,88 +6,107 @@ use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{
     error::{corrupt, failed},
-    record, sql, step,
+    record::{self, Seen},
+    repeated, sql, step,
 };
 use crate::{
     key::RecordId,
     state::Reason,
     store::{
-        Attempt, Claim, Claimed, Doubts, Fence, Finish, Finished, Link, Peek, Renewal, Renewed, Resolution, Resolve,
-        StoreError, StoredResponse,
+        Claim, Claimed, Doubts, Fence, Finish, Finished, Link, Renewal, Renewed, Resolution, Resolve, StoreError,
+        StoredResponse,
         row::{Ending, Millis, Row},
     },
 };
 
-/// What a look at a record finds.
-pub(super) enum Looked {
-    /// A claim may take it; with the row that it has, if any.
-    Free(Option<Row>),
-    /// It is not free.
-    Taken(Claimed),
-}
-
-/// Looks at a record. `now` is the transaction's instant; without one, the statement's own counts.
+/// What is there of these records. Under the write lock it stays so.
 pub(super) async fn look(
     connection: &mut SqliteConnection,
-    peek: &Peek,
-    asker: Option<Attempt>,
-    now: Option<Millis>,
-) -> Result<Looked, StoreError> {
-    let kid = peek.record.as_bytes().as_slice();
-    let Some(found) = sqlx::query(sql::LOOK).bind(kid).fetch_optional(connection).await.map_err(failed)? else {
-        return Ok(Looked::Free(None));
-    };
-    let (row, read) = record::looked(&found)?;
-    let claimed = row.look(peek, asker, record::response(&found)?, now.unwrap_or(read));
-    Ok(claimed.map_or(Looked::Free(Some(row)), Looked::Taken))
+    records: impl Iterator<Item = RecordId> + Send,
+) -> Result<Seen, StoreError> {
+    let records: Vec<RecordId> = records.collect();
+    let (first, others) = records.split_at(records.len().min(repeated::MOST));
+    let mut seen = look_at(connection, first).await?;
+    for more in others.chunks(repeated::MOST) {
+        seen.add(look_at(connection, more).await?);
+    }
+    Ok(seen)
 }
 
-/// Claims what may be claimed, and looks at the rest.
+async fn look_at(connection: &mut SqliteConnection, records: &[RecordId]) -> Result<Seen, StoreError> {
+    let (mut look, length) = sql::LOOK.of(records.len());
+    for place in 0..length {
+        look = look.bind(records.get(place).map(|record| record.as_bytes().as_slice()));
+    }
+    Seen::read(&look.fetch_all(connection).await.map_err(failed)?)
+}
+
+/// The instant of the transaction.
+pub(super) async fn now(transaction: &mut SqliteConnection) -> Result<Millis, StoreError> {
+    sqlx::query_scalar(sql::NOW).fetch_one(transaction).await.map(Millis).map_err(failed)
+}
+
+/// Claims what may be claimed, and looks at the rest. With `must_finish`, the transaction cannot be committed before the
+/// outcome.
 pub(super) async fn claim(
     transaction: &mut SqliteConnection,
     claims: &[Claim],
-    now: Millis,
+    must_finish: bool,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let mut claimed = Vec::with_capacity(claims.len());
+    let seen = look(transaction, claims.iter().map(|claim| claim.record)).await?;
+    let mut fence = seen.fence;
+    let (mut claimed, mut taken) = (Vec::with_capacity(claims.len()), Vec::new());
     for claim in claims {
-        let looked = look(transaction, &claim.peek(), Some(claim.attempt), Some(now)).await?;
-        claimed.push(match looked {
-            Looked::Taken(found) => found,
-            Looked::Free(before) => {
-                let row = Row::taken(before.as_ref(), claim, next_fence(transaction).await?, now);
-                take(transaction, claim, &row).await?;
-                Claimed::Owner(row.owned())
-            }
-        });
+        claimed.push(seen.look(&claim.peek(), Some(claim.attempt)).unwrap_or_else(|| {
+            fence = Fence(fence.0 + 1);
+            let row = Row::taken(seen.row(claim.record), claim, fence, seen.now);
+            let owned = row.owned();
+            taken.push((claim, row));
+            Claimed::Owner(owned)
+        }));
+    }
+    for taken in taken.chunks(repeated::MOST) {
+        take(transaction, taken, fence, must_finish).await?;
     }
     Ok(claimed)
 }
 
-async fn take(transaction: &mut SqliteConnection, claim: &Claim, row: &Row) -> Result<(), StoreError> {
-    sqlx::query(sql::CLAIM)
-        .bind(claim.record.as_bytes().as_slice())
-        .bind(&*claim.scope)
-        .bind(claim.op)
-        .bind(row.state.code())
-        .bind(row.reason.map_or(0, Reason::code))
-        .bind(row.fence.0)
-        .bind(row.attempt.as_bytes().as_slice())
-        .bind(row.attempts)
-        .bind(row.epoch.0)
-        .bind(row.fingerprint.algorithm())
-        .bind(row.fingerprint.digest().as_slice())
-        .bind(row.lease_until.0)
-        .bind(row.created_at.0)
-        .bind(row.expires_at.0)
-        .bind(row.guard_until.0)
-        .bind(row.rerun_until.0)
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed)?;
-    if let Some(input) = &claim.input {
+async fn take(
+    transaction: &mut SqliteConnection,
+    taken: &[(&Claim, Row)],
+    last: Fence,
+    must_finish: bool,
+) -> Result<(), StoreError> {
+    let (mut take, length) = sql::CLAIM.of(taken.len());
+    take = take.bind(last.0);
+    for (claim, row) in taken {
+        let kid = claim.record.as_bytes().as_slice();
+        take = take
+            .bind(kid)
+            .bind(&*claim.scope)
+            .bind(claim.op)
+            .bind(row.state.code())
+            .bind(row.reason.map_or(0, Reason::code))
+            .bind(row.fence.0)
+            .bind(row.attempt.as_bytes().as_slice())
+            .bind(row.attempts)
+            .bind(row.epoch.0)
+            .bind(row.fingerprint.algorithm())
+            .bind(row.fingerprint.digest().as_slice())
+            .bind(row.lease_until.0)
+            .bind(row.created_at.0)
+            .bind(row.expires_at.0)
+            .bind(row.guard_until.0)
+            .bind(row.rerun_until.0)
+            .bind(must_finish.then_some(kid));
+    }
+    take = repeated::nulls(take, 17 * (length - taken.len()));
+    take.execute(&mut *transaction).await.map_err(failed)?;
+    for (claim, row) in taken {
+        let Some(input) = &claim.input else { continue };
         let kid = claim.record.as_bytes().as_slice();
         let keep = sqlx::query(sql::INPUT).bind(kid).bind(row.epoch.0).bind(&**input);
-        keep.execute(transaction).await.map_err(failed)?;
+        keep.execute(&mut *transaction).await.map_err(failed)?;
     }
     Ok(())
 }
@@ -96,33 +115,59 @@ pub(super) async fn next_fence(transaction: &mut SqliteConnection) -> Result<Fen
     sqlx::query_scalar(sql::FENCE).fetch_one(transaction).await.map(Fence).map_err(failed)
 }
 
-/// Ends one run. A lost one writes nothing, so its neighbours in the transaction are not touched by it.
+/// Ends runs. A lost one writes nothing, so its neighbours in the transaction are not touched by it.
 pub(super) async fn finish(
     transaction: &mut SqliteConnection,
-    finish: &Finish,
-    now: Millis,
-) -> Result<Finished, StoreError> {
-    let Some(record::Stored { row, .. }) = row(transaction, finish.record).await? else { return Ok(Finished::Lost) };
-    let row = match row.finish(finish, now) {
-        Ending::Lost => return Ok(Finished::Lost),
-        Ending::Repeated => return Ok(Finished::Stored { ttl_left: row.ttl_left(now) }),
-        Ending::Moved(row) => row,
-    };
-    sqlx::query(sql::FINISH)
-        .bind(finish.record.as_bytes().as_slice())
-        .bind(finish.attempt.as_bytes().as_slice())
-        .bind(row.state.code())
-        .bind(row.reason.map_or(0, Reason::code))
-        .bind(row.lease_until.0)
-        .bind(row.expires_at.0)
-        .bind(row.guard_until.0)
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed)?;
-    if let Some(response) = finish.outcome.response() {
-        answer(transaction, finish.record, response).await?;
+    finishes: &[Finish],
+) -> Result<Vec<Finished>, StoreError> {
+    let seen = look(transaction, finishes.iter().map(|finish| finish.record)).await?;
+    let (mut finished, mut moved) = (Vec::with_capacity(finishes.len()), Vec::with_capacity(finishes.len()));
+    for finish in finishes {
+        let Some(before) = seen.row(finish.record) else {
+            finished.push(Finished::Lost);
+            continue;
+        };
+        finished.push(match before.finish(finish, seen.now) {
+            Ending::Lost => Finished::Lost,
+            Ending::Repeated => Finished::Stored { ttl_left: before.ttl_left(seen.now) },
+            Ending::Moved(row) => {
+                let ttl_left = row.ttl_left(seen.now);
+                moved.push((finish, row));
+                Finished::Stored { ttl_left }
+            }
+        });
     }
-    Ok(Finished::Stored { ttl_left: row.ttl_left(now) })
+    for moved in moved.chunks(repeated::MOST) {
+        end(transaction, moved).await?;
+    }
+    Ok(finished)
+}
+
+async fn end(transaction: &mut SqliteConnection, moved: &[(&Finish, Row)]) -> Result<(), StoreError> {
+    let (mut end, length) = sql::FINISH.of(moved.len());
+    for (finish, row) in moved {
+        end = end
+            .bind(finish.record.as_bytes().as_slice())
+            .bind(finish.attempt.as_bytes().as_slice())
+            .bind(row.state.code())
+            .bind(row.reason.map_or(0, Reason::code))
+            .bind(row.lease_until.0)
+            .bind(row.expires_at.0)
+            .bind(row.guard_until.0);
+    }
+    end = repeated::nulls(end, 7 * (length - moved.len()));
+    let answers = moved.iter().filter_map(|(finish, _)| Some((finish.record, finish.outcome.response()?)));
+    let mut left = length;
+    for (record, response) in answers {
+        end = end
+            .bind(record.as_bytes().as_slice())
+            .bind(response.status)
+            .bind(&*response.headers)
+            .bind(response.body.as_deref());
+        left -= 1;
+    }
+    end = repeated::nulls(end, 4 * left);
+    end.execute(transaction).await.map(drop).map_err(failed)
 }
 
 async fn answer(
@@ -141,35 +186,42 @@ async fn answer(
     Ok(())
 }
 
-/// Prolongs one lease.
+/// Prolongs leases.
 pub(super) async fn renew(
     transaction: &mut SqliteConnection,
-    renewal: &Renewal,
+    renewals: &[Renewal],
     lease: Duration,
-    now: Millis,
-) -> Result<Renewed, StoreError> {
-    let renewed = sqlx::query(sql::RENEW)
-        .bind(renewal.record.as_bytes().as_slice())
-        .bind(renewal.attempt.as_bytes().as_slice())
-        .bind(now.plus(lease).0)
-        .execute(transaction)
-        .await
-        .map_err(failed)?;
-    Ok(if renewed.rows_affected() == 1 { Renewed::Held } else { Renewed::Lost })
+) -> Result<Vec<Renewed>, StoreError> {
+    let until = now(transaction).await?.plus(lease);
+    let mut renewed = Vec::with_capacity(renewals.len());
+    for renewal in renewals {
+        let done = sqlx::query(sql::RENEW)
+            .bind(renewal.record.as_bytes().as_slice())
+            .bind(renewal.attempt.as_bytes().as_slice())
+            .bind(until.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+        renewed.push(if done.rows_affected() == 1 { Renewed::Held } else { Renewed::Lost });
+    }
+    Ok(renewed)
 }
 
-/// Records one link.
-pub(super) async fn link(transaction: &mut SqliteConnection, link: &Link, now: Millis) -> Result<(), StoreError> {
-    sqlx::query(sql::LINK)
-        .bind(&link.provider)
-        .bind(&link.id)
-        .bind(link.record.as_bytes().as_slice())
-        .bind(link.epoch.0)
-        .bind(link.attempt.as_bytes().as_slice())
-        .bind(now.0)
-        .execute(transaction)
-        .await
-        .map_err(failed)?;
+/// Records links.
+pub(super) async fn link(transaction: &mut SqliteConnection, links: &[Link]) -> Result<(), StoreError> {
+    let now = now(transaction).await?;
+    for link in links {
+        sqlx::query(sql::LINK)
+            .bind(&link.provider)
+            .bind(&link.id)
+            .bind(link.record.as_bytes().as_slice())
+            .bind(link.epoch.0)
+            .bind(link.attempt.as_bytes().as_slice())
+            .bind(now.0)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+    }
     Ok(())
 }
 
@@ -195,11 +247,8 @@ pub(super) async fn links(
 }
 
 /// Settles a record.
-pub(super) async fn resolve(
-    transaction: &mut SqliteConnection,
-    resolve: &Resolve,
-    now: Millis,
-) -> Result<bool, StoreError> {
+pub(super) async fn resolve(transaction: &mut SqliteConnection, resolve: &Resolve) -> Result<bool, StoreError> {
+    let now = now(transaction).await?;
     let Some(record::Stored { row: before, .. }) = row(transaction, resolve.record).await? else { return Ok(false) };
     let steps = step::steps(transaction, resolve.record).await?;
     let Some(row) = before.resolved(resolve, &steps, now) else { return Ok(false) };

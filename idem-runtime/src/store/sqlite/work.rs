@@ -1,53 +1,36 @@
 //! Where the verbs work: a reader without the write lock, or the one connection that writes.
 
-use futures_util::future::BoxFuture;
-use sqlx::{Connection, SqliteConnection};
+use std::sync::Arc;
 
-use super::{
-    SqliteStore,
-    error::failed,
-    sql,
-    verbs::{self, Looked},
-};
-use crate::store::{Attempt, Claimed, Peek, StoreError, row::Millis};
+use futures_util::future::BoxFuture;
+use sqlx::SqliteConnection;
+
+use super::{SqliteStore, error::failed, verbs};
+use crate::store::{Attempt, Claimed, Peek, StoreError};
 
 impl SqliteStore {
     /// Looks at each record without the write lock; `None` where a claim may take it.
-    pub(super) async fn look(
-        &self,
-        asks: impl Iterator<Item = (Peek, Option<Attempt>)> + Send,
-    ) -> Result<Vec<Option<Claimed>>, StoreError> {
+    pub(super) async fn look(&self, asks: &[(Peek, Option<Attempt>)]) -> Result<Vec<Option<Claimed>>, StoreError> {
         let mut reader = self.readers.acquire().await.map_err(failed)?;
-        let mut found = Vec::with_capacity(asks.size_hint().0);
-        for (peek, asker) in asks {
-            found.push(match verbs::look(&mut reader, &peek, asker, None).await? {
-                Looked::Free(_) => None,
-                Looked::Taken(claimed) => Some(claimed),
-            });
-        }
-        Ok(found)
+        let seen = verbs::look(&mut reader, asks.iter().map(|(peek, _)| peek.record)).await?;
+        Ok(asks.iter().map(|(peek, asker)| seen.look(peek, *asker)).collect())
     }
 
-    /// Runs `work` in a transaction that holds the write lock from its start, at one instant of SQLite's clock.
-    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Runs `work` with `about` in a transaction that holds the write lock from its start. Others share it: see [`turns`](super::turns).
+    pub(super) async fn write<A, T, F>(&self, about: A, work: F) -> Result<T, StoreError>
     where
+        A: Send + Sync + 'static,
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut SqliteConnection, Millis) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        F: for<'c> Fn(&'c A, &'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + Sync + 'static,
     {
-        self.with_writer(|connection| {
-            Box::pin(async move {
-                let mut transaction = connection.begin_with(sql::BEGIN).await.map_err(failed)?;
-                let now = sqlx::query_scalar(sql::NOW).fetch_one(&mut *transaction).await.map_err(failed)?;
-                let done = work(&mut transaction, Millis(now)).await?;
-                transaction.commit().await.map_err(failed)?;
-                Ok(done)
-            })
-        })
-        .await
+        let (nr, told) = self.turns.ask(about, work);
+        let (turns, writer) = (Arc::clone(&self.turns), self.writer.clone());
+        tokio::spawn(async move { turns.take(nr, &writer).await });
+        told.await.map_err(StoreError::unavailable)? // it panicked, or the runtime shuts down
     }
 
-    /// Runs `work` on the connection that writes, on a task of its own: a caller that goes away does not stop it half
-    /// way. Its length is bounded by the time-outs for the connection and for the write lock.
+    /// Runs `work` on the connection that writes, on a task of its own, as [`write`](Self::write) does: a caller that goes
+    /// away does not stop it half way. Its length is bounded by the time-outs for the connection and for the write lock.
     pub(super) async fn with_writer<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

@@ -8,11 +8,13 @@ use std::{
     task::{Context, Waker},
 };
 
+use futures_util::FutureExt;
+
 use super::*;
 use crate::{
     conformance::steps::{claim, find, finish, found, own, payload, record, reply, retry, run},
     state::{Reason, State},
-    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Store},
+    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Store, StoreError, sqlite::error::failed},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -116,6 +118,71 @@ async fn case_03_a_write_runs_to_its_end_without_its_caller() {
     start_and_drop(store.finish(&[end]));
     own(&store, &claim("b")).await; // waits its turn on the one writer
     assert_eq!(find(&store, "a").await.state, State::Done);
+}
+
+async fn insert(store: &SqliteStore, n: i64) -> Result<(), StoreError> {
+    let into = |n: i64| sqlx::query("insert into other values (?1)").bind(n);
+    store.write(n, move |n, tx| Box::pin(into(*n).execute(tx).map(|done| done.map(drop).map_err(failed)))).await
+}
+
+/// So many commits are in the WAL, if nothing has been moved out of it: the frame that ends one has a number where others have none.
+fn commits(place: &Place) -> usize {
+    const HEADER: usize = 32;
+    const FRAME: usize = 24 + 4096;
+    let wal = std::fs::read(place.folder.path().join("records.db-wal")).unwrap();
+    wal[HEADER..].chunks_exact(FRAME).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+#[tokio::test]
+async fn what_waits_for_the_writer_shares_a_commit() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    place.execute("create table other (n integer primary key)").await;
+    let owner = claim("a");
+    own(&store, &owner).await;
+    let end = [Finish { record: owner.record, attempt: owner.attempt, outcome: Outcome::Done(reply("x")) }];
+    let claims: Vec<Claim> = (0..150).map(|key| claim(&key.to_string())).collect(); // more than one statement carries
+    let before = commits(&place);
+    let writer = store.writer.acquire().await.unwrap();
+    let (claimed, finished, inserted, ()) =
+        tokio::join!(store.claim(&claims), store.finish(&end), insert(&store, 1), async {
+            tokio::time::sleep(Duration::from_millis(100)).await; // a claim looks first
+            drop(writer);
+        });
+    assert!(claimed.unwrap().iter().all(|claimed| matches!(claimed, Claimed::Owner(_))));
+    found!(finished.unwrap().as_slice(), [Finished::Stored { .. }]);
+    inserted.unwrap();
+    assert_eq!(commits(&place) - before, 1);
+    assert_eq!(place.number("select count(distinct fence) from idem_key").await, 151);
+    assert_eq!(place.number("select fence from idem_meta").await, 151);
+}
+
+#[tokio::test]
+async fn whoever_fails_in_a_shared_transaction_fails_alone() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    place.execute("create table other (n integer primary key)").await;
+    let writer = store.writer.acquire().await.unwrap();
+    let (one, again, two, ()) =
+        tokio::join!(insert(&store, 1), insert(&store, 1), insert(&store, 2), async { drop(writer) });
+    assert_eq!(again.unwrap_err().kind, StoreErrorKind::Corrupt);
+    one.unwrap();
+    two.unwrap();
+    assert_eq!(place.number("select sum(n) from other").await, 3);
+}
+
+#[tokio::test]
+async fn what_waited_for_the_writer_in_vain_is_not_done_later() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    place.execute("create table other (n integer primary key)").await;
+    let writer = store.writer.acquire().await.unwrap();
+    tokio::time::pause(); // the wait for the connection is all that there is to wait for
+    assert_eq!(insert(&store, 1).await.unwrap_err().kind, StoreErrorKind::Unavailable);
+    tokio::time::resume();
+    drop(writer);
+    insert(&store, 2).await.unwrap();
+    assert_eq!(place.number("select sum(n) from other").await, 2);
 }
 
 #[tokio::test]

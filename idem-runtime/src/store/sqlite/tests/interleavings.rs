@@ -12,7 +12,6 @@ use crate::{
     },
     store::{
         Finish, Purge, Store,
-        row::Millis,
         sqlite::{purge, recover, sql, step, verbs},
         tests::interleavings::{Act, STEP, Said, Stage, interleavings},
     },
@@ -57,28 +56,23 @@ impl Stage for Two {
     async fn hold(&self, act: &Act) -> Said {
         let mut first = self.first.lock().await;
         sqlx::raw_sql(sql::BEGIN).execute(&mut *first).await.unwrap();
-        let now = Millis(sqlx::query_scalar(sql::NOW).fetch_one(&mut *first).await.unwrap());
         match act {
             Act::Claim(claim) => {
-                let mut claimed = verbs::claim(&mut first, std::slice::from_ref(claim), now).await.unwrap();
+                let mut claimed = verbs::claim(&mut first, std::slice::from_ref(claim), false).await.unwrap();
                 Said::Claimed(claimed.remove(0))
             }
             Act::Finish(claim) | Act::Hold(claim) => {
                 let finish = Finish { record: claim.record, attempt: claim.attempt, outcome: act.outcome() };
-                Said::Finished(verbs::finish(&mut first, &finish, now).await.unwrap())
+                Said::Finished(verbs::finish(&mut first, &[finish]).await.unwrap().remove(0))
             }
             Act::Renew(claim) => {
-                Said::Renewed(verbs::renew(&mut first, &act.renewal(claim), LEASE, now).await.unwrap())
+                Said::Renewed(verbs::renew(&mut first, &[act.renewal(claim)], LEASE).await.unwrap().remove(0))
             }
-            Act::Resolve(resolve) => Said::Resolved(verbs::resolve(&mut first, resolve, now).await.unwrap()),
-            Act::Recover => Said::Recovered(recover::recover(&mut first, &Act::recovery(), now).await.unwrap().len()),
-            Act::StartStep(claim) => {
-                Said::started(&step::start(&mut first, &[start_of(claim, STEP)], now).await.unwrap())
-            }
+            Act::Resolve(resolve) => Said::Resolved(verbs::resolve(&mut first, resolve).await.unwrap()),
+            Act::Recover => Said::Recovered(recover::recover(&mut first, &Act::recovery()).await.unwrap().len()),
+            Act::StartStep(claim) => Said::started(&step::start(&mut first, &[start_of(claim, STEP)]).await.unwrap()),
             Act::EndStep(claim) => Said::Ended(step::end(&mut first, &[end_of(claim, STEP, "p1")]).await.unwrap()[0]),
-            Act::Purge => {
-                Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000), now).await.unwrap().records)
-            }
+            Act::Purge => Said::Purged(purge::purge(&mut first, &Purge::at_any_time(1_000)).await.unwrap().records),
         }
     }
 
