@@ -15,10 +15,12 @@ create table idem_unfinished (
   kid blob not null primary key check (false)
 ) strict;
 
--- The narrow row of every claim, completion and renewal. Without rowid, because it is found by kid: one tree to
--- search and write instead of two.
+-- The narrow row of every claim, completion and renewal. With rowid, in the order of the first claims, because a commit writes
+-- whole pages: the rows of a slice are neighbours, and only the index of kid, whose entries are short, is met at random. Without
+-- rowid, each claim and each completion wrote a page of its own, which was twice as much.
 create table idem_key (
-  kid         blob    not null primary key,     -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
+  id          integer not null primary key,     -- of the row; a record's answer has the same
+  kid         blob    not null unique,          -- digest of namespace, scope, operation and key; 16 bytes, so a long key cannot break the index
   scope       text    not null,                 -- for operators; the identity is in kid
   op          text    not null,
   state       integer not null,                 -- no check: an older program must be able to read a newer state
@@ -37,23 +39,23 @@ create table idem_key (
   recover_at  integer not null default 0,       -- no recovery before; apart from lease_until, from which the quarantine counts
   rerun_until integer not null default 0,       -- until then the operation may be run again (in_doubt = rerun_deduped); 0 = never
   must_finish blob references idem_unfinished (kid) deferrable initially deferred -- set while a body runs in the same transaction: a commit without its outcome is refused
-) strict, without rowid;
+) strict;
 -- What is open, so that a look for doubts does not read every record. Partial: a record is in it only while it runs or is
 -- in doubt, so it stays small however many there are, and a completion takes its entry out again.
 create index idem_key_open on idem_key (op) where state in (1, 5, 6);
 -- Finds what may be removed: else every purge would read all of the table, under the lock for which claims wait. On this
--- column because a completion in time does not change it.
-create index idem_key_guard on idem_key (guard_until);
+-- column because a completion in time does not change it; with kid, by which a look goes on where the one before has stopped.
+create index idem_key_guard on idem_key (guard_until, kid);
 
--- Apart from idem_key, so that a renewal does not rewrite the body. With rowid, because rows are long.
+-- Apart from idem_key, so that a renewal does not rewrite the body. Found by the id of the record's row, so it needs no index.
 create table idem_response (
-  kid     blob not null primary key,
+  id      integer not null primary key,
   status  integer,                              -- null: the value of a plain function
-  headers blob not null,
+  headers blob    not null,
   body    blob                                  -- null: not retained
 ) strict;
 
--- The argument by which a function can be called again when nobody else does it. Apart from idem_key, and with rowid, because
+-- The argument by which a function can be called again when nobody else does it. Apart from idem_key, because
 -- rows are long, and few operations have one. Stays until its record is removed: a deletion by each completion would cost as much as the claim.
 create table idem_input (
   kid   blob    not null primary key,
@@ -89,7 +91,8 @@ create table idem_step (
 ) strict;
 
 -- The highest sequence that was applied to each object whose events come in any order; written in the transaction that applies
--- one. Apart from idem_key: the records of an object's events are many, and are found by their keys. Without rowid, as idem_key.
+-- one. Apart from idem_key: the records of an object's events are many, and are found by their keys. Without rowid, because rows are
+-- short: one tree to search and write instead of two.
 create table idem_order (
   id          blob    not null primary key,     -- digest of namespace, scope, operation, object and the form of its sequences
   sequence    integer not null,                 -- a number, or microseconds since 1970

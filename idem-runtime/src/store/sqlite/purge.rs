@@ -35,18 +35,22 @@ const COUNT_ALL: &str = "select count(*) from idem_key";
 
 /// The same records for each statement of one transaction: the write lock keeps them.
 macro_rules! over {
-    () => {
-        "(select kid from idem_key indexed by idem_key_guard where guard_until < ?1 and state in (2, 3, 4)
+    ($column:literal) => {
+        concat!(
+            "(select ",
+            $column,
+            " from idem_key indexed by idem_key_guard where guard_until < ?1 and state in (2, 3, 4)
            order by guard_until, kid limit ?2)"
+        )
     };
 }
 
 const PURGE: [&str; 5] = [
-    concat!("delete from idem_response where kid in ", over!()),
-    concat!("delete from idem_link where kid in ", over!()),
-    concat!("delete from idem_step where kid in ", over!()),
-    concat!("delete from idem_input where kid in ", over!()),
-    concat!("delete from idem_key where kid in ", over!()),
+    concat!("delete from idem_response where id in ", over!("id")),
+    concat!("delete from idem_link where kid in ", over!("kid")),
+    concat!("delete from idem_step where kid in ", over!("kid")),
+    concat!("delete from idem_input where kid in ", over!("kid")),
+    concat!("delete from idem_key where id in ", over!("id")),
 ];
 
 /// As many, beside the records.
@@ -57,11 +61,11 @@ const PURGE_ORDERS: &str = "
 const NOTE: &str = "update idem_meta set purged_at = ?1 where id = 1";
 
 const LOOK: &str = "
-    select kid, guard_until, state = 2 and expires_at <= ?1 as bare from idem_key indexed by idem_key_guard
+    select id, kid, guard_until, state = 2 and expires_at <= ?1 as bare from idem_key indexed by idem_key_guard
      where guard_until >= ?2 and guard_until <= ?3 and (guard_until, kid) > (?4, ?5)
      order by guard_until, kid limit ?6";
 
-const DROP: &str = "delete from idem_response where kid = ?1";
+const DROP: &str = "delete from idem_response where id = ?1";
 
 pub(super) async fn due(reader: &mut SqliteConnection) -> Result<Due, StoreError> {
     let since: i64 = sqlx::query_scalar(SINCE).fetch_one(&mut *reader).await.map_err(failed)?;
@@ -128,7 +132,8 @@ pub(super) async fn strip(transaction: &mut SqliteConnection, strip: &Strip) -> 
     for row in &looked {
         let kid: &[u8] = row.try_get("kid").map_err(failed)?;
         if row.try_get::<bool, _>("bare").map_err(failed)? {
-            let done = sqlx::query(DROP).bind(kid).execute(&mut *transaction).await.map_err(failed)?;
+            let id: i64 = row.try_get("id").map_err(failed)?;
+            let done = sqlx::query(DROP).bind(id).execute(&mut *transaction).await.map_err(failed)?;
             stripped.answers += u32::try_from(done.rows_affected()).unwrap_or(0);
         }
         let kid = <[u8; 16]>::try_from(kid).map_err(|_| corrupt("`kid` has not 16 bytes"))?;

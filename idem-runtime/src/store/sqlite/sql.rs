@@ -44,15 +44,18 @@ pub(super) static LOOK: Repeated = Repeated::new(concat!(
     now!(),
     " as now, k.kid, ",
     columns!(),
-    ", p.kid is not null as answered, p.status, p.headers, p.body
+    ", p.id is not null as answered, p.status, p.headers, p.body
        from idem_meta m left join idem_key k on k.kid in (values (?), ..)
-                        left join idem_response p on p.kid = k.kid and k.state in (2, 3)
+                        left join idem_response p on p.id = k.id and k.state in (2, 3)
       where m.id = 1"
 ));
 
 /// Takes records, and notes the last of the fences that were drawn for them. Only after LOOK in the same transaction said that
-/// they are absent or free, which the write lock keeps true; the primary key is the second line of defence. A rollback takes
+/// they are absent or free, which the write lock keeps true; the unique index is the second line of defence. A rollback takes
 /// the fences back, and the next claim draws them again.
+///
+/// `or fail`, here and in FINISH: else SQLite puts aside the pages that such a statement changes, to be able to undo it alone, and
+/// that costs as much as the statement. Whatever fails in it ends the transaction.
 ///
 /// Where `must_finish` is set, a commit before FINISH is refused: the reference is to a table that is always empty, and it is
 /// looked at when the transaction ends.
@@ -61,8 +64,9 @@ pub(super) static CLAIM: Repeated = Repeated::new(
     with taken (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
                 lease_until, created_at, expires_at, guard_until, rerun_until, must_finish)
       as (values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), ..)
-    insert into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
-                          lease_until, created_at, expires_at, guard_until, rerun_until, must_finish)
+    insert or fail
+      into idem_key (kid, scope, op, state, reason, fence, attempt, attempts, epoch, fp_alg, fp,
+                     lease_until, created_at, expires_at, guard_until, rerun_until, must_finish)
     select * from taken where kid is not null
     on conflict (kid) do update set
         scope = excluded.scope, op = excluded.op, state = excluded.state, reason = excluded.reason,
@@ -88,18 +92,20 @@ pub(super) const ORDER: &str = "
 pub(super) static FINISH: Repeated = Repeated::new(
     "with ended (kid, attempt, state, reason, lease_until, expires_at, guard_until)
       as (values (?, ?, ?, ?, ?, ?, ?), ..)
-    update idem_key set state = ended.state, reason = ended.reason, lease_until = ended.lease_until,
-                        expires_at = ended.expires_at, guard_until = ended.guard_until, must_finish = null
+    update or fail idem_key
+       set state = ended.state, reason = ended.reason, lease_until = ended.lease_until,
+           expires_at = ended.expires_at, guard_until = ended.guard_until, must_finish = null
       from ended where idem_key.kid = ended.kid and idem_key.attempt = ended.attempt;
     with answered (kid, status, headers, body) as (values (?, ?, ?, ?), ..)
-    insert into idem_response (kid, status, headers, body) select * from answered where kid is not null
-    on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body",
+    insert or fail into idem_response (id, status, headers, body)
+    select k.id, a.status, a.headers, a.body from answered a cross join idem_key k on k.kid = a.kid where true
+    on conflict (id) do update set status = excluded.status, headers = excluded.headers, body = excluded.body",
 );
 
 /// Keeps an answer, in the transaction that makes it due. Replaces one that an earlier epoch left behind.
 pub(super) const ANSWER: &str = "
-    insert into idem_response (kid, status, headers, body) values (?1, ?2, ?3, ?4)
-    on conflict (kid) do update set status = excluded.status, headers = excluded.headers, body = excluded.body";
+    insert into idem_response (id, status, headers, body) select id, ?2, ?3, ?4 from idem_key where kid = ?1
+    on conflict (id) do update set status = excluded.status, headers = excluded.headers, body = excluded.body";
 
 /// Prolongs a lease: compare-and-set in one statement. 1 is in flight.
 pub(super) const RENEW: &str = "update idem_key set lease_until = ?3 where kid = ?1 and attempt = ?2 and state = 1";
@@ -122,7 +128,7 @@ pub(super) const RESOLVE: &str = "
      where kid = ?1 and fence = ?2";
 
 /// A voided record has no answer, not even one of an earlier epoch.
-pub(super) const VOID: &str = "delete from idem_response where kid = ?1";
+pub(super) const VOID: &str = "delete from idem_response where id = (select id from idem_key where kid = ?1)";
 
 /// Who settled it and why, in the same transaction.
 pub(super) const AUDIT: &str = "

@@ -18,8 +18,9 @@ use super::{
 };
 use crate::store::{Alike, StoreError};
 
-/// So many pieces of work at most are one transaction: the first is told when the last is done.
-const MOST: usize = 32;
+/// So many pieces of work at most are one transaction: the first is told when the last is done, and other processes only look from
+/// time to time whether the write lock is free.
+const MOST: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Turns {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     conformance::steps::{claim, own},
-    store::{Claim, Store},
+    store::{Claim, Store, sqlite::sql},
 };
 
 #[tokio::test]
@@ -150,5 +150,23 @@ async fn case_44_deadlines_are_milliseconds_of_the_databases_clock() {
     let (lease, created, expires, guard) = columns;
     for (found, meant) in [(lease, 2_000), (created, 0), (expires, 24 * 3_600_000), (guard, 48 * 3_600_000)] {
         assert!(found.abs_diff(meant) <= 200, "{found} is not about {meant}");
+    }
+}
+
+#[tokio::test]
+async fn claims_and_completions_find_their_records_by_the_index() {
+    let place = Place::new();
+    place.migrated().await;
+    let mut raw = place.raw().await;
+    let all: [&'static _; 3] = [&sql::LOOK, &sql::CLAIM, &sql::FINISH];
+    for (statements, rows) in all.into_iter().flat_map(|statements| [(statements, 1), (statements, 20)]) {
+        for statement in statements.text(rows).0.split(';') {
+            let plan = sqlx::query(sqlx::AssertSqlSafe(format!("explain query plan {statement}")));
+            let steps = plan.fetch_all(&mut raw).await.unwrap();
+            let steps: Vec<String> = steps.iter().map(|row| sqlx::Row::get(row, "detail")).collect();
+            let scanned =
+                ["SCAN k", "SCAN p", "SCAN idem_"].map(|scan| steps.iter().any(|step| step.starts_with(scan)));
+            assert_eq!(scanned, [false; 3], "{steps:?} of {statement}");
+        }
     }
 }
