@@ -31,7 +31,7 @@ impl Seen {
         for row in rows {
             let kid: Option<&[u8]> = row.try_get("kid").map_err(failed)?;
             if kid.is_some() {
-                records.insert(RecordId::from(bytes::<16>(row, "kid")?), (looked(row)?, response(row)?));
+                records.insert(id(row)?, (looked(row)?, response(row)?));
             }
         }
         Ok(Self { now, fence, records })
@@ -65,6 +65,10 @@ pub(super) struct Stored {
 pub(super) fn found(row: &SqliteRow) -> Result<Stored, StoreError> {
     let (op, scope) = (row.try_get("op").map_err(failed)?, row.try_get("scope").map_err(failed)?);
     Ok(Stored { row: looked(row)?, op, scope, now: Millis(integer(row, "now")?) })
+}
+
+pub(super) fn id(row: &SqliteRow) -> Result<RecordId, StoreError> {
+    bytes::<16>(row, "kid").map(RecordId::from)
 }
 
 /// Without what nobody but a person wants to know.

@@ -107,8 +107,13 @@ pub(super) const ANSWER: &str = "
     insert into idem_response (id, status, headers, body) select id, ?2, ?3, ?4 from idem_key where kid = ?1
     on conflict (id) do update set status = excluded.status, headers = excluded.headers, body = excluded.body";
 
-/// Prolongs a lease: compare-and-set in one statement. 1 is in flight.
-pub(super) const RENEW: &str = "update idem_key set lease_until = ?3 where kid = ?1 and attempt = ?2 and state = 1";
+/// Prolongs leases: compare-and-set in one statement, which names those that it prolonged. 1 is in flight.
+pub(super) static RENEW: Repeated = Repeated::new(
+    "with held (kid, attempt) as (values (?, ?), ..)
+    update or fail idem_key set lease_until = ?
+      from held where idem_key.kid = held.kid and idem_key.attempt = held.attempt and idem_key.state = 1
+    returning kid",
+);
 
 /// Records a provider's id. The same link again writes nothing; a late one of an earlier epoch does not hide a newer.
 pub(super) const LINK: &str = "

@@ -1,11 +1,11 @@
 //! The verbs on one connection. Those that write are called in a transaction that holds the write lock, at `now`.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{
-    error::{corrupt, failed},
+    error::failed,
     record::{self, Seen},
     repeated, sql, step,
 };
@@ -193,18 +193,19 @@ pub(super) async fn renew(
     lease: Duration,
 ) -> Result<Vec<Renewed>, StoreError> {
     let until = now(transaction).await?.plus(lease);
-    let mut renewed = Vec::with_capacity(renewals.len());
-    for renewal in renewals {
-        let done = sqlx::query(sql::RENEW)
-            .bind(renewal.record.as_bytes().as_slice())
-            .bind(renewal.attempt.as_bytes().as_slice())
-            .bind(until.0)
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed)?;
-        renewed.push(if done.rows_affected() == 1 { Renewed::Held } else { Renewed::Lost });
+    let mut held = HashSet::with_capacity(renewals.len());
+    for renewals in renewals.chunks(repeated::MOST) {
+        let (mut renew, length) = sql::RENEW.of(renewals.len());
+        for renewal in renewals {
+            renew = renew.bind(renewal.record.as_bytes().as_slice()).bind(renewal.attempt.as_bytes().as_slice());
+        }
+        renew = repeated::nulls(renew, 2 * (length - renewals.len())).bind(until.0);
+        for row in renew.fetch_all(&mut *transaction).await.map_err(failed)? {
+            held.insert(record::id(&row)?);
+        }
     }
-    Ok(renewed)
+    let renewed = |renewal: &Renewal| if held.contains(&renewal.record) { Renewed::Held } else { Renewed::Lost };
+    Ok(renewals.iter().map(renewed).collect())
 }
 
 /// Records links.
@@ -295,12 +296,11 @@ pub(super) async fn doubts(connection: &mut SqliteConnection) -> Result<Vec<Doub
     let rows = sqlx::query(sql::DOUBTS).fetch_all(connection).await.map_err(failed)?;
     let doubts = |row: &SqliteRow| {
         let (since, now) = (row.try_get("since").map_err(failed)?, row.try_get("now").map_err(failed)?);
-        let kid: &[u8] = row.try_get("kid").map_err(failed)?;
         Ok(Doubts {
             op: row.try_get("op").map_err(failed)?,
             count: row.try_get::<u32, _>("count").map_err(failed)?.into(),
             oldest: Millis(now).since(Millis(since)),
-            record: <[u8; 16]>::try_from(kid).map_err(|_| corrupt("`kid` has not 16 bytes"))?.into(),
+            record: record::id(row)?,
         })
     };
     rows.iter().map(doubts).collect()

@@ -12,9 +12,12 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::{
-    conformance::steps::{claim, find, finish, found, own, payload, record, reply, retry, run},
+    conformance::steps::{LEASE, claim, find, finish, found, own, payload, record, reply, retry, run},
     state::{Reason, State},
-    store::{Claim, Claimed, Finish, Finished, Found, Outcome, Store, StoreError, sqlite::error::failed},
+    store::{
+        Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Store, StoreError, StoredResponse,
+        sqlite::error::failed,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -155,6 +158,40 @@ async fn what_waits_for_the_writer_shares_a_commit() {
     assert_eq!(commits(&place) - before, 1);
     assert_eq!(place.number("select count(distinct fence) from idem_key").await, 151);
     assert_eq!(place.number("select fence from idem_meta").await, 151);
+}
+
+#[tokio::test]
+async fn a_slice_of_any_length_ends_each_with_its_own() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    let answer = |n: usize| StoredResponse { body: Some(n.to_string().into()), ..reply("") };
+    for length in [1, 2, 63, 64, 65, 150] {
+        let claims: Vec<Claim> = (0..length).map(|n| claim(&format!("{length}-{n}"))).collect();
+        assert_eq!(store.claim(&claims).await.unwrap().len(), length);
+        let strange = |n: usize| n % 3 == 1;
+        let attempt = |(n, claim): (usize, &Claim)| if strange(n) { Attempt::random() } else { claim.attempt };
+        let held: Vec<Renewal> =
+            (claims.iter().enumerate()).map(|it| Renewal { record: it.1.record, attempt: attempt(it) }).collect();
+        let renewed = store.renew(&held, LEASE).await.unwrap();
+        let outcome = |n| match n % 3 {
+            0 => Outcome::Done(answer(n)),
+            _ => Outcome::Released(Reason::Status), // no answer between those that have one
+        };
+        let ends: Vec<Finish> = (held.iter().enumerate())
+            .map(|(n, held)| Finish { record: held.record, attempt: held.attempt, outcome: outcome(n) })
+            .collect();
+        let finished = store.finish(&ends).await.unwrap();
+        let found = store.peek(&claims.iter().map(Claim::peek).collect::<Vec<_>>()).await.unwrap();
+        for n in 0..length {
+            assert_eq!(renewed[n] == Renewed::Lost, strange(n), "{n} of {length}");
+            assert_eq!(finished[n] == Finished::Lost, strange(n), "{n} of {length}");
+            match (n % 3, &found[n]) {
+                (0, Some(Found::Replay(replay))) => assert_eq!(replay.response, answer(n)),
+                (1, Some(Found::InFlight { .. })) | (2, None) => {}
+                other => panic!("{other:?} of {length}"),
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -154,11 +154,11 @@ async fn case_44_deadlines_are_milliseconds_of_the_databases_clock() {
 }
 
 #[tokio::test]
-async fn claims_and_completions_find_their_records_by_the_index() {
+async fn claims_completions_and_renewals_find_their_records_by_the_index() {
     let place = Place::new();
     place.migrated().await;
     let mut raw = place.raw().await;
-    let all: [&'static _; 3] = [&sql::LOOK, &sql::CLAIM, &sql::FINISH];
+    let all: [&'static _; 4] = [&sql::LOOK, &sql::CLAIM, &sql::FINISH, &sql::RENEW];
     for (statements, rows) in all.into_iter().flat_map(|statements| [(statements, 1), (statements, 20)]) {
         for statement in statements.text(rows).0.split(';') {
             let plan = sqlx::query(sqlx::AssertSqlSafe(format!("explain query plan {statement}")));
