@@ -55,9 +55,17 @@ impl Turns {
         (nr, told)
     }
 
-    /// Waits for the connection, and does all that waits for it in one transaction: the piece of this number and others, or none
-    /// if that has been done meanwhile. A piece that fails fails only itself: what is undone with it is done again without it.
+    /// Takes turns until the piece of this number is done, by whomever: others may stand before it whose tasks are gone, with
+    /// their runtime.
     pub(super) async fn take(&self, nr: u64, writer: &SqlitePool) {
+        while self.waits(nr) {
+            self.turn(nr, writer).await;
+        }
+    }
+
+    /// Waits for the connection, and does what waits for it in one transaction. A piece that fails fails only itself: what is
+    /// undone with it is done again without it.
+    async fn turn(&self, nr: u64, writer: &SqlitePool) {
         let mut connection = match writer.acquire().await {
             Ok(connection) => connection,
             Err(error) => return self.fail(nr, failed(error)),
@@ -105,6 +113,10 @@ impl Turns {
         if let Some(piece) = piece {
             piece.work.tell(Err(error));
         }
+    }
+
+    fn waits(&self, nr: u64) -> bool {
+        self.waiting().queue.iter().any(|piece| piece.nr == nr)
     }
 
     fn next(&self) -> Option<Box<dyn Work>> {

@@ -209,6 +209,25 @@ async fn whoever_fails_in_a_shared_transaction_fails_alone() {
 }
 
 #[tokio::test]
+async fn what_a_runtime_left_behind_keeps_nobody() {
+    let place = Place::new();
+    let store = place.migrated().await;
+    place.execute("create table other (n integer primary key)").await;
+    let writer = store.writer.acquire().await.unwrap();
+    let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    for n in 0..20 {
+        let store = store.clone();
+        other.spawn(async move { insert(&store, n).await });
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await; // they wait
+    other.shutdown_background();
+    tokio::time::sleep(Duration::from_millis(100)).await; // and nobody for them
+    drop(writer);
+    tokio::time::timeout(Duration::from_secs(5), insert(&store, 20)).await.expect("its turn comes").unwrap();
+    assert_eq!(place.number("select count(*) from other").await, 21);
+}
+
+#[tokio::test]
 async fn what_waited_for_the_writer_in_vain_is_not_done_later() {
     let place = Place::new();
     let store = place.migrated().await;
