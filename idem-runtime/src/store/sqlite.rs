@@ -5,6 +5,7 @@ mod error;
 mod filesystem;
 mod list;
 mod purge;
+mod queue;
 mod record;
 mod recover;
 mod repeated;
@@ -13,7 +14,6 @@ mod schema;
 mod sql;
 mod step;
 mod transaction;
-mod turns;
 mod verbs;
 mod work;
 
@@ -26,7 +26,7 @@ use std::{
 
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-use self::{error::failed, turns::Turns, work::on_its_own_task};
+use self::{error::failed, queue::Queue, work::on_its_own_task};
 use super::{
     Begin, Begun, Claim, Claimed, Commit, Committed, Due, EndStep, Filter, Finish, Finished, Found, Link,
     OpenTransaction, Page, Peek, Purge, Purged, PutOff, Record, Recover, Recovering, Renewal, Renewed, Resolve, Resume,
@@ -47,14 +47,14 @@ use crate::key::RecordId;
 ///
 /// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
 /// transaction is ever left behind. It waits for the writing connection at most 5 s, and for another process's write
-/// lock at most the busy time-out (5 s by default), then fails as
-/// [`Unavailable`](super::StoreErrorKind::Unavailable).
+/// lock at most the busy time-out (5 s by default), then fails as [`Unavailable`](super::StoreErrorKind::Unavailable).
+/// What waits together is one transaction; where one of these fails, the others are done again, each by itself.
 #[derive(Clone)]
 pub struct SqliteStore {
     file: Arc<Path>,
     writer: SqlitePool,
     readers: SqlitePool,
-    turns: Arc<Turns>,
+    queue: Arc<Queue>,
 }
 
 impl SqliteStore {
@@ -83,7 +83,7 @@ impl SqliteStore {
         connect::refuse(&options)?;
         let file = PathBuf::from(options.get_filename()).into();
         let (writer, readers) = connect::open(options).await?;
-        Ok(Self { file, writer, readers, turns: Arc::default() })
+        Ok(Self { file, writer, readers, queue: Arc::default() })
     }
 
     /// Creates the tables or brings them up to date. Does nothing where there is nothing to do, and may be called by

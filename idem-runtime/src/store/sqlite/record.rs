@@ -46,6 +46,11 @@ impl Seen {
         self.records.get(&record).map(|(row, _)| row)
     }
 
+    /// What the transaction has made of a record, for what comes after it.
+    pub(super) fn put(&mut self, record: RecordId, row: &Row) {
+        self.records.insert(record, (row.clone(), None));
+    }
+
     /// What a claim finds; `None` where it may take the record.
     pub(super) fn look(&self, peek: &Peek, asker: Option<Attempt>) -> Option<Claimed> {
         let (row, response) = self.records.get(&peek.record)?;
@@ -71,13 +76,17 @@ pub(super) fn id(row: &SqliteRow) -> Result<RecordId, StoreError> {
     bytes::<16>(row, "kid").map(RecordId::from)
 }
 
+pub(super) fn attempt(row: &SqliteRow) -> Result<Attempt, StoreError> {
+    bytes::<16>(row, "attempt").map(Attempt::from)
+}
+
 /// Without what nobody but a person wants to know.
 fn looked(row: &SqliteRow) -> Result<Row, StoreError> {
     Ok(Row {
         state: State::from_code(integer(row, "state")?),
         reason: Reason::from_code(integer(row, "reason")?),
         fence: Fence(integer(row, "fence")?),
-        attempt: Attempt::from(bytes::<16>(row, "attempt")?),
+        attempt: attempt(row)?,
         attempts: integer(row, "attempts")?,
         epoch: Fence(integer(row, "epoch")?),
         fingerprint: Fingerprint::from_parts(integer(row, "fp_alg")?, bytes(row, "fp")?),

@@ -25,8 +25,8 @@ pub(super) use {columns, now};
 /// SQLite answers "database is locked" at once, whatever the time-out.
 pub(super) const BEGIN: &str = "begin immediate";
 
-/// The one instant of a verb that writes; read under the write lock, so none acts at an instant before that of the one it
-/// waited for, unless the clock is set back. LOOK reads it, too.
+/// The instant of a verb that writes; read under the write lock, so none acts at an instant before that of the one it waited for, unless
+/// the clock is set back. LOOK reads it, too.
 pub(super) const NOW: &str = concat!("select ", now!());
 
 /// Draws a fence. Under the write lock, so no two that are committed are the same.
@@ -51,8 +51,7 @@ pub(super) static LOOK: Repeated = Repeated::new(concat!(
 ));
 
 /// Takes records, and notes the last of the fences that were drawn for them. Only after LOOK in the same transaction said that
-/// they are absent or free, which the write lock keeps true; the unique index is the second line of defence. A rollback takes
-/// the fences back, and the next claim draws them again.
+/// they are absent or free, which the write lock keeps true. A rollback takes the fences back, and the next claim draws them again.
 ///
 /// `or fail`, here and in FINISH: else SQLite puts aside the pages that such a statement changes, to be able to undo it alone, and
 /// that costs as much as the statement. Whatever fails in it ends the transaction.
@@ -112,7 +111,7 @@ pub(super) static RENEW: Repeated = Repeated::new(
     "with held (kid, attempt) as (values (?, ?), ..)
     update or fail idem_key set lease_until = ?
       from held where idem_key.kid = held.kid and idem_key.attempt = held.attempt and idem_key.state = 1
-    returning kid",
+    returning kid, attempt",
 );
 
 /// Records a provider's id. The same link again writes nothing; a late one of an earlier epoch does not hide a newer.

@@ -7,6 +7,7 @@ mod listing;
 mod purge;
 mod schema;
 mod setup;
+mod sharing;
 mod transactions;
 
 use std::{path::PathBuf, time::Duration};

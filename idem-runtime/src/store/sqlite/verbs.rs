@@ -1,4 +1,4 @@
-//! The verbs on one connection. Those that write are called in a transaction that holds the write lock, at `now`.
+//! The verbs on one connection. Those that write are called in a transaction that holds the write lock.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -53,17 +53,21 @@ pub(super) async fn claim(
     claims: &[Claim],
     must_finish: bool,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let seen = look(transaction, claims.iter().map(|claim| claim.record)).await?;
+    let mut seen = look(transaction, claims.iter().map(|claim| claim.record)).await?;
     let mut fence = seen.fence;
     let (mut claimed, mut taken) = (Vec::with_capacity(claims.len()), Vec::new());
     for claim in claims {
-        claimed.push(seen.look(&claim.peek(), Some(claim.attempt)).unwrap_or_else(|| {
-            fence = Fence(fence.0 + 1);
-            let row = Row::taken(seen.row(claim.record), claim, fence, seen.now);
-            let owned = row.owned();
-            taken.push((claim, row));
-            Claimed::Owner(owned)
-        }));
+        claimed.push(match seen.look(&claim.peek(), Some(claim.attempt)) {
+            Some(found) => found,
+            None => {
+                fence = Fence(fence.0 + 1);
+                let row = Row::taken(seen.row(claim.record), claim, fence, seen.now);
+                seen.put(claim.record, &row);
+                let owned = row.owned();
+                taken.push((claim, row));
+                Claimed::Owner(owned)
+            }
+        });
     }
     for taken in taken.chunks(repeated::MOST) {
         take(transaction, taken, fence, must_finish).await?;
@@ -120,7 +124,7 @@ pub(super) async fn finish(
     transaction: &mut SqliteConnection,
     finishes: &[Finish],
 ) -> Result<Vec<Finished>, StoreError> {
-    let seen = look(transaction, finishes.iter().map(|finish| finish.record)).await?;
+    let mut seen = look(transaction, finishes.iter().map(|finish| finish.record)).await?;
     let (mut finished, mut moved) = (Vec::with_capacity(finishes.len()), Vec::with_capacity(finishes.len()));
     for finish in finishes {
         let Some(before) = seen.row(finish.record) else {
@@ -132,6 +136,7 @@ pub(super) async fn finish(
             Ending::Repeated => Finished::Stored { ttl_left: before.ttl_left(seen.now) },
             Ending::Moved(row) => {
                 let ttl_left = row.ttl_left(seen.now);
+                seen.put(finish.record, &row);
                 moved.push((finish, row));
                 Finished::Stored { ttl_left }
             }
@@ -201,11 +206,11 @@ pub(super) async fn renew(
         }
         renew = repeated::nulls(renew, 2 * (length - renewals.len())).bind(until.0);
         for row in renew.fetch_all(&mut *transaction).await.map_err(failed)? {
-            held.insert(record::id(&row)?);
+            held.insert((record::id(&row)?, record::attempt(&row)?));
         }
     }
-    let renewed = |renewal: &Renewal| if held.contains(&renewal.record) { Renewed::Held } else { Renewed::Lost };
-    Ok(renewals.iter().map(renewed).collect())
+    let is_held = |renewal: &Renewal| held.contains(&(renewal.record, renewal.attempt));
+    Ok(renewals.iter().map(|renewal| if is_held(renewal) { Renewed::Held } else { Renewed::Lost }).collect())
 }
 
 /// Records links.

@@ -1,7 +1,5 @@
 //! Where the verbs work: a reader without the write lock, or the one connection that writes.
 
-use std::sync::Arc;
-
 use futures_util::future::BoxFuture;
 use sqlx::SqliteConnection;
 
@@ -16,17 +14,16 @@ impl SqliteStore {
         Ok(asks.iter().map(|(peek, asker)| seen.look(peek, *asker)).collect())
     }
 
-    /// Runs `work` with `about` in a transaction that holds the write lock from its start. Others share it: see [`turns`](super::turns).
+    /// Runs `work` with `about` in a transaction that holds the write lock from its start. Others share it: see [`queue`](super::queue).
     pub(super) async fn write<A, T, F>(&self, about: A, work: F) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'c> Fn(&'c A, &'c mut SqliteConnection) -> BoxFuture<'c, Result<T, StoreError>> + Send + Sync + 'static,
     {
-        let (nr, told) = self.turns.ask(about, work);
-        let (turns, writer) = (Arc::clone(&self.turns), self.writer.clone());
-        tokio::spawn(async move { turns.take(nr, &writer).await });
-        told.await.map_err(StoreError::unavailable)? // it panicked, or the runtime shuts down
+        let (place, told) = self.queue.ask(about, work);
+        tokio::spawn(place.take(self.writer.clone()));
+        told.await.map_err(StoreError::unavailable)? // a runtime has ended, this or that of whoever did it
     }
 
     /// Runs `work` on the connection that writes, on a task of its own, as [`write`](Self::write) does: a caller that goes

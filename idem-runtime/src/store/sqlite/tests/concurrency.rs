@@ -8,16 +8,11 @@ use std::{
     task::{Context, Waker},
 };
 
-use futures_util::FutureExt;
-
 use super::*;
 use crate::{
     conformance::steps::{LEASE, claim, find, finish, found, own, payload, record, reply, retry, run},
     state::{Reason, State},
-    store::{
-        Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Store, StoreError, StoredResponse,
-        sqlite::error::failed,
-    },
+    store::{Attempt, Claim, Claimed, Finish, Finished, Found, Outcome, Renewal, Renewed, Store, StoredResponse},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -123,43 +118,6 @@ async fn case_03_a_write_runs_to_its_end_without_its_caller() {
     assert_eq!(find(&store, "a").await.state, State::Done);
 }
 
-async fn insert(store: &SqliteStore, n: i64) -> Result<(), StoreError> {
-    let into = |n: i64| sqlx::query("insert into other values (?1)").bind(n);
-    store.write(n, move |n, tx| Box::pin(into(*n).execute(tx).map(|done| done.map(drop).map_err(failed)))).await
-}
-
-/// So many commits are in the WAL, if nothing has been moved out of it: the frame that ends one has a number where others have none.
-fn commits(place: &Place) -> usize {
-    const HEADER: usize = 32;
-    const FRAME: usize = 24 + 4096;
-    let wal = std::fs::read(place.folder.path().join("records.db-wal")).unwrap();
-    wal[HEADER..].chunks_exact(FRAME).filter(|frame| frame[4..8] != [0; 4]).count()
-}
-
-#[tokio::test]
-async fn what_waits_for_the_writer_shares_a_commit() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
-    let owner = claim("a");
-    own(&store, &owner).await;
-    let end = [Finish { record: owner.record, attempt: owner.attempt, outcome: Outcome::Done(reply("x")) }];
-    let claims: Vec<Claim> = (0..150).map(|key| claim(&key.to_string())).collect(); // more than one statement carries
-    let before = commits(&place);
-    let writer = store.writer.acquire().await.unwrap();
-    let (claimed, finished, inserted, ()) =
-        tokio::join!(store.claim(&claims), store.finish(&end), insert(&store, 1), async {
-            tokio::time::sleep(Duration::from_millis(100)).await; // a claim looks first
-            drop(writer);
-        });
-    assert!(claimed.unwrap().iter().all(|claimed| matches!(claimed, Claimed::Owner(_))));
-    found!(finished.unwrap().as_slice(), [Finished::Stored { .. }]);
-    inserted.unwrap();
-    assert_eq!(commits(&place) - before, 1);
-    assert_eq!(place.number("select count(distinct fence) from idem_key").await, 151);
-    assert_eq!(place.number("select fence from idem_meta").await, 151);
-}
-
 #[tokio::test]
 async fn a_slice_of_any_length_ends_each_with_its_own() {
     let place = Place::new();
@@ -195,50 +153,18 @@ async fn a_slice_of_any_length_ends_each_with_its_own() {
 }
 
 #[tokio::test]
-async fn whoever_fails_in_a_shared_transaction_fails_alone() {
+async fn two_attempts_at_one_record_in_a_slice_have_one_owner() {
     let place = Place::new();
     let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
-    let writer = store.writer.acquire().await.unwrap();
-    let (one, again, two, ()) =
-        tokio::join!(insert(&store, 1), insert(&store, 1), insert(&store, 2), async { drop(writer) });
-    assert_eq!(again.unwrap_err().kind, StoreErrorKind::Corrupt);
-    one.unwrap();
-    two.unwrap();
-    assert_eq!(place.number("select sum(n) from other").await, 3);
-}
-
-#[tokio::test]
-async fn what_a_runtime_left_behind_keeps_nobody() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
-    let writer = store.writer.acquire().await.unwrap();
-    let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    for n in 0..20 {
-        let store = store.clone();
-        other.spawn(async move { insert(&store, n).await });
-    }
-    tokio::time::sleep(Duration::from_millis(100)).await; // they wait
-    other.shutdown_background();
-    tokio::time::sleep(Duration::from_millis(100)).await; // and nobody for them
-    drop(writer);
-    tokio::time::timeout(Duration::from_secs(5), insert(&store, 20)).await.expect("its turn comes").unwrap();
-    assert_eq!(place.number("select count(*) from other").await, 21);
-}
-
-#[tokio::test]
-async fn what_waited_for_the_writer_in_vain_is_not_done_later() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
-    let writer = store.writer.acquire().await.unwrap();
-    tokio::time::pause(); // the wait for the connection is all that there is to wait for
-    assert_eq!(insert(&store, 1).await.unwrap_err().kind, StoreErrorKind::Unavailable);
-    tokio::time::resume();
-    drop(writer);
-    insert(&store, 2).await.unwrap();
-    assert_eq!(place.number("select sum(n) from other").await, 2);
+    let claims = [claim("a"), claim("a")];
+    found!(store.claim(&claims).await.unwrap().as_slice(), [Claimed::Owner(_), Claimed::Found(Found::InFlight { .. })]);
+    let end = |claim: &Claim, body| Finish {
+        record: claim.record,
+        attempt: claim.attempt,
+        outcome: Outcome::Done(reply(body)),
+    };
+    let ends = [end(&claims[0], "first"), end(&claims[1], "second")];
+    found!(store.finish(&ends).await.unwrap().as_slice(), [Finished::Stored { .. }, Finished::Lost]);
 }
 
 #[tokio::test]
