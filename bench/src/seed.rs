@@ -13,9 +13,6 @@ use crate::{
     variant::Variant,
 };
 
-/// Of a page, in percent.
-const FILLED: u8 = 67;
-
 const NOT_POSTGRES: &str = "records are seeded on Postgres only";
 
 /// A column that is a moment goes back by as much as its record is older. Each record is one millisecond older than the next,
@@ -63,18 +60,9 @@ pub(crate) async fn records(place: &mut Place, variant: Variant, count: u64, age
     Ok(())
 }
 
-/// Rows that come finished leave the room in their pages empty that others would need for their outcome. They are set as densely as
-/// the load leaves them, ten in a page, by `FILLED`; what comes after them finds the room that the library asks for.
 async fn multiply(look: &mut PgConnection, table: &str) -> Result<()> {
     let (columns, values): (String, String) = sqlx::query_as(COLUMNS).bind(table).fetch_one(&mut *look).await?;
-    let options = "select array_to_string(reloptions, ', ') from pg_catalog.pg_class where oid = $1::regclass";
-    let options: Option<String> = sqlx::query_scalar(options).bind(table).fetch_one(&mut *look).await?;
-    let again = options.map(|options| format!("alter table {table} set ({options});")).unwrap_or_default();
-    let insert = format!(
-        "alter table {table} set (fillfactor = {FILLED});
-         insert into {table} ({columns}) select {values} from {table} t cross join seeds s;
-         alter table {table} reset (fillfactor); {again}"
-    );
+    let insert = format!("insert into {table} ({columns}) select {values} from {table} t cross join seeds s");
     sqlx::raw_sql(AssertSqlSafe(insert)).execute(look).await?;
     Ok(())
 }

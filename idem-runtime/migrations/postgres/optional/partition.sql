@@ -38,17 +38,12 @@ begin
     execute format('create table %I (like %I including all) partition by hash (kid)', grows.name, grows.name || '_whole');
     for part in 0 .. parts - 1 loop
       execute format(
-        'create table %I partition of %I for values with (modulus %s, remainder %s)',
-        grows.name || '_' || part, grows.name, parts, part
+        'create table %I partition of %I for values with (modulus %s, remainder %s) %s',
+        grows.name || '_' || part, grows.name, parts, part,
+        coalesce('with (' || grows.set || ')', '')
       );
     end loop;
     execute format('insert into %I select * from %I', grows.name, grows.name || '_whole');
-    -- After the copy: what is over needs no room in its page for an answer, so its pages are filled.
-    if grows.set is not null then
-      for part in 0 .. parts - 1 loop
-        execute format('alter table %I set (%s)', grows.name || '_' || part, grows.set);
-      end loop;
-    end if;
     for granted in
       select a.privilege_type as what, a.is_grantable as further, case when a.grantee <> 0 then pg_get_userbyid(a.grantee) end as who
         from aclexplode(grows.acl) a where a.grantee <> a.grantor

@@ -143,7 +143,7 @@ async fn to_take_over_is_one_statement_more() {
 }
 
 #[tokio::test]
-async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tables_have_grown() {
+async fn nothing_is_scanned_when_the_tables_have_grown() {
     let place = Place::new();
     let store = place.migrated().await.with_connections(1);
     place.execute("alter index idem_key_created set (autosummarize = off)").await; // it scans, at the server's leisure
@@ -185,11 +185,7 @@ async fn completions_in_time_touch_no_index_and_nothing_is_scanned_when_the_tabl
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let updates = number(&mut raw, UPDATES).await;
-    let hot =
-        number(&mut raw, "select n_tup_hot_upd from pg_stat_user_tables where relid = 'idem_key'::regclass").await;
-    assert_eq!(updates, 1_001);
-    assert!(hot * 100 >= updates * 95, "{hot} of {updates}");
+    assert_eq!(number(&mut raw, UPDATES).await, 1_001);
     let steps =
         "select n_tup_hot_upd from pg_stat_user_tables where relid = 'idem_step'::regclass and n_tup_upd = 1000";
     let hot = number(&mut raw, steps).await;

