@@ -18,9 +18,9 @@ use crate::{
     store::{Mark, Purge, Store, StoreError, Strip},
 };
 
-/// So many records at once: a batch is one transaction, which others may have to wait for. Fewer after a failure: where
-/// answers are large, even that many may be too many for one statement's time.
-const BATCH: u32 = 1_000;
+/// So many records at once: a batch takes a processor for some milliseconds, and on SQLite the write lock, and so much later is who
+/// comes meanwhile. Fewer after a failure: where answers are large, even that many may be too many for one statement's time.
+const BATCH: u32 = 250;
 
 /// Between two passes of a purge of much.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -25,7 +25,7 @@ use crate::{
 
 /// Beyond every window of a record.
 const EXPIRED: Duration = Duration::from_secs(3 * 24 * 60 * 60);
-/// What the runtime removes at once.
+/// What is asked for at once where nothing else matters. (The runtime asks for less.)
 const BATCH: u32 = 1_000;
 /// So much longer than any other cell the runtime's own purge is looked at: it has pauses.
 const LONGER: u32 = 3;
