@@ -25,6 +25,13 @@ async fn bytes(tenant: Tenant, State(probe): State<Probe>, body: Bytes) -> Strin
     digest(&body)
 }
 
+/// Whether nobody else keeps them.
+#[idempotent(scope = "tenant", op = "fingerprint.sole", ttl = "24h")]
+async fn sole(tenant: Tenant, State(probe): State<Probe>, body: Bytes) -> String {
+    probe.effect("sole");
+    body.is_unique().to_string()
+}
+
 #[idempotent(scope = "tenant", op = "fingerprint.form", ttl = "24h")]
 async fn form(tenant: Tenant, State(probe): State<Probe>, Form(pairs): Form<Vec<(String, String)>>) -> String {
     probe.effect("form");
@@ -48,6 +55,7 @@ fn router() -> Router<App> {
         .route("/raw", post(raw))
         .route("/none", post(unbound))
         .route("/bytes", post(bytes))
+        .route("/sole", post(sole))
         .route("/form", post(form))
         .route("/multipart", post(multipart))
 }
@@ -89,6 +97,14 @@ async fn repeats(shop: &Shop, first: Sent<'_>, second: Sent<'_>) -> bool {
 
 async fn json_repeats(shop: &Shop, first: &'static str, second: &'static str) -> bool {
     repeats(shop, json_to("/json", first), json_to("/json", second)).await
+}
+
+/// Of more than one piece, so that they are put together here.
+#[tokio::test]
+async fn a_request_whose_body_runs_keeps_no_bytes_that_its_handler_has() {
+    let shop = Shop::open(router()).await;
+    let sent = shop.post("/sole", "k1").body(vec![b'x'; 500_000]).send();
+    assert_eq!(seen(sent.await.unwrap()).await.body, "true");
 }
 
 #[tokio::test]

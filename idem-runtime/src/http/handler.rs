@@ -79,9 +79,10 @@ pub fn handle(
     let handled = async move {
         let runtime = incoming.runtime.clone();
         let prepared = prepare(operation, &incoming, &scope, key, &watch).await;
-        let head = incoming.parts; // without the bytes: the extractor has them, and a waiting request needs no second copy
+        let head = incoming.parts;
         match prepared {
             Prepared::Unprotected(ending) => {
+                drop(incoming.content); // the extractor has read it, and a request that waits for its body needs it no more
                 watch.end(ending);
                 unprotected(&runtime, operation, body).await
             }
@@ -91,6 +92,7 @@ pub fn handle(
                     Ok(order) => call.order = order,
                     Err(error) => return Box::pin(unordered(&runtime, &call, head, error)).await, // rare: no room in every request
                 }
+                drop(incoming.content); // as above
                 let answer = engine::run(&runtime, &call, |owner| run::detached(owner, body)).await;
                 respond(&runtime, &call, Some(head), answer).await
             }

@@ -55,7 +55,7 @@ use crate::key::RecordId;
 /// It takes connections from your pool for one thing only: the transactions of bodies with a `Tx<Postgres>`, and of steps. All else goes
 /// over its own, so that bodies never keep a completion waiting, however many run. What you do to that pool's sessions, such
 /// as making them read-only, is looked at by [`check_transactions`](Store::check_transactions). Whether they say how long a statement may
-/// take (`statement_timeout`) is looked at with the first transaction; where they do not, it is the body's time.
+/// take (`statement_timeout`) is looked at with the first transaction, so let them agree; where they do not say, it is the body's time.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::PgPool) -> Result<(), idem_runtime::store::StoreError> {

@@ -46,9 +46,9 @@ use crate::key::RecordId;
 /// | tables | their names begin with `idem_`; see [`migrate`](Self::migrate) |
 ///
 /// **Cancel safety.** A verb that writes runs on its own task and to its end, even if its future is dropped: no half
-/// transaction is ever left behind. It waits for the writing connection at most 5 s, and for another process's write
+/// transaction is ever left behind. It waits for its turn at the writing connection at most 5 s, and for another process's write
 /// lock at most the busy time-out (5 s by default), then fails as [`Unavailable`](super::StoreErrorKind::Unavailable).
-/// What waits together is one transaction; where one of these fails, the others are done again, each by itself.
+/// What waits together is one transaction; where one of these fails, the others are done again without it.
 #[derive(Clone)]
 pub struct SqliteStore {
     file: Arc<Path>,

@@ -3,14 +3,13 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, SqlStr, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row as _, SqlSafeStr, SqlStr, postgres::PgRow};
 
 use super::{
     argument::{self, Arg},
     connect::{self, Protocol},
     error::{self, failed, setup},
     order::{self, Noted},
-    record::column,
     schema,
     sql::Statement,
     step,
@@ -30,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const DURABLE: &str =
     "select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'";
 
-/// Whether the program sets how long a statement of its sessions may take; asked of the first that a transaction is opened on.
+/// Whether the program says how long a statement of its sessions may take; asked of the first that a transaction is opened on.
 #[derive(Debug, Default)]
 pub(super) struct Limited(OnceLock<bool>);
 
@@ -39,13 +38,18 @@ const LIMITED: &str = "select current_setting('statement_timeout') <> '0' as lim
 /// What opens it. Whoever freezes or is cut off, from the first statement on, leaves a session behind, which ends when it has been silent
 /// for too long, and a statement, which ends when its time is over; if the program has set a time of its own, then by that.
 fn opening(limit: Duration, limited: bool) -> SqlStr {
-    let (silence, limit) = (connect::millis(limit.saturating_add(GRACE)), connect::millis(limit));
+    let silence = connect::millis(limit.saturating_add(GRACE));
     let mut sql =
         format!("begin isolation level read committed; set local idle_in_transaction_session_timeout = {silence}");
     if !limited {
-        sql.push_str(&format!("; set local statement_timeout = {limit}"));
+        sql.push_str("; ");
+        sql.push_str(&limiting(limit));
     }
     AssertSqlSafe(sql).into_sql_str()
+}
+
+fn limiting(limit: Duration) -> String {
+    format!("set local statement_timeout = {}", connect::millis(limit))
 }
 
 /// To take over what is there has a long statement. It is planned once, as on the store's own connections, or the server would plan it
@@ -118,18 +122,26 @@ pub(super) async fn begin_step(
 }
 
 async fn open(verbs: &Verbs, pool: &PgPool, limit: Duration) -> Result<Open<Postgres>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed)?;
-    let limited = match verbs.limited.0.get() {
-        Some(limited) => *limited,
-        None => {
-            let asked = sqlx::raw_sql(LIMITED).fetch_one(&mut *connection);
-            let row = verbs.connections.within_patience(asked).await.map_err(failed)?;
-            let limited = column(&row, "limited")?;
-            *verbs.limited.0.get_or_init(|| limited)
-        }
-    };
-    let opened = Open::begin(connection, opening(limit, limited));
-    verbs.connections.within_patience(opened).await.map_err(failed)
+    let connection = pool.acquire().await.map_err(failed)?;
+    let limited = verbs.limited.0.get().copied();
+    let opened = Open::begin(connection, opening(limit, limited.unwrap_or(true)));
+    let mut open = verbs.connections.within_patience(opened).await.map_err(failed)?;
+    if limited.is_none() {
+        ask_for_limits(verbs, &mut open, limit).await.map_err(failed)?;
+    }
+    Ok(open)
+}
+
+/// Once. Inside of the transaction, so that a connection which does not answer is closed.
+async fn ask_for_limits(verbs: &Verbs, open: &mut Open<Postgres>, limit: Duration) -> Result<(), sqlx::Error> {
+    let asked = sqlx::raw_sql(LIMITED).fetch_one(&mut **open);
+    let limited: bool = verbs.connections.within_patience(asked).await?.try_get("limited")?;
+    if !limited {
+        let limiting = sqlx::raw_sql(AssertSqlSafe(limiting(limit))).execute(&mut **open);
+        verbs.connections.within_patience(limiting).await?;
+    }
+    verbs.limited.0.get_or_init(|| limited);
+    Ok(())
 }
 
 /// What `open` gave.

@@ -63,18 +63,20 @@ impl Place {
     pub(super) async fn take(self, writer: SqlitePool) {
         let until = Instant::now() + PATIENCE;
         loop {
-            let turn = timeout_at(until, self.queue.turn(self.nr, &writer)).await;
-            match turn.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                Ok(Some((_turn, connection))) => self.queue.go(connection).await,
-                Ok(None) => return,
-                // If somebody has begun it meanwhile, it is told by that.
-                Err(error) => {
-                    if let Some(work) = self.queue.remove(self.nr) {
-                        work.tell(Err(failed(error)));
-                    }
-                    return;
+            let error = match timeout_at(until, self.queue.turn(self.nr, &writer)).await {
+                Ok(Ok(Some((_turn, connection)))) => {
+                    self.queue.go(connection).await;
+                    continue;
                 }
+                Ok(Ok(None)) => return,
+                Ok(Err(error)) => failed(error),
+                Err(_) => StoreError::unavailable(format!("its turn to write did not come within {PATIENCE:?}")),
+            };
+            // If somebody has begun it meanwhile, it is told by that.
+            if let Some(work) = self.queue.remove(self.nr) {
+                work.tell(Err(error));
             }
+            return;
         }
     }
 }
@@ -109,41 +111,30 @@ impl Queue {
         Ok(Some((turn, writer.acquire().await?)))
     }
 
-    /// Does in one transaction what waits. Where one piece fails all is undone, and the others are done again, each by itself.
+    /// Does in one transaction what waits. Where a piece fails all is undone, and the others are done again without it; nothing more
+    /// joins them, so that this comes to an end.
     async fn go(&self, mut connection: PoolConnection<Sqlite>) {
-        let mut again = VecDeque::new();
-        let mut shared = true;
-        loop {
-            let first = if shared { self.next() } else { again.pop_front() };
-            let mut works: Vec<_> = first.into_iter().collect();
-            if works.is_empty() {
-                return;
-            }
-            match self.commit(&mut connection, &mut works, shared).await {
-                Ok(()) => works.into_iter().for_each(|work| work.tell(Ok(()))),
-                Err(Failure::One(place, error)) => {
-                    works.remove(place).tell(Err(error));
-                    again.extend(works);
-                }
+        let mut works: Vec<_> = self.next().into_iter().collect();
+        let mut open = true;
+        while !works.is_empty() {
+            match self.commit(&mut connection, &mut works, open).await {
+                Ok(()) => return works.into_iter().for_each(|work| work.tell(Ok(()))),
+                Err(Failure::One(at, error)) => works.remove(at).tell(Err(error)),
                 Err(Failure::All(error)) => {
                     let _ = connection.close().await;
-                    works.extend(again);
                     return fail_all(works, error);
                 }
             }
-            if shared && again.is_empty() {
-                return;
-            }
-            shared = false;
+            open = false;
         }
     }
 
-    /// Does these and, where it is shared, what else waits.
+    /// Does these and, while it is open to others, what else waits.
     async fn commit(
         &self,
         connection: &mut SqliteConnection,
         works: &mut Vec<Box<dyn Work>>,
-        shared: bool,
+        open: bool,
     ) -> Result<(), Failure> {
         let all = |error| Failure::All(failed(error));
         let mut transaction = connection.begin_with(sql::BEGIN).await.map_err(all)?;
@@ -158,7 +149,7 @@ impl Queue {
                 });
             }
             done += 1;
-            if shared && done == works.len() && done < MOST {
+            if open && done == works.len() && done < MOST {
                 works.extend(self.next());
             }
         }
@@ -184,7 +175,7 @@ impl Queue {
 enum Failure {
     /// By this piece.
     One(usize, StoreError),
-    /// It did not begin, or whether it was committed is not known.
+    /// By something else: it did not begin, or was undone, or whether it was committed is not known.
     All(StoreError),
 }
 
@@ -197,7 +188,7 @@ fn fail_all(works: Vec<Box<dyn Work>>, error: StoreError) {
 trait Work: Send {
     fn run<'c>(&'c mut self, transaction: &'c mut SqliteConnection) -> BoxFuture<'c, Result<(), StoreError>>;
 
-    /// Nobody is told anything before the commit.
+    /// Nobody is told a success before the commit.
     fn tell(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
