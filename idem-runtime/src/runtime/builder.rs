@@ -148,7 +148,7 @@ impl Builder {
 
     /// How often records that are over are removed: those that are done, rejected or released and whose `refuse_late` has
     /// passed more than a minute ago. Default 60 s, give or take a half; zero is never. It is a task of this runtime, in
-    /// batches of 1,000 records, with a pause after each for as long as it took (20 to 100 ms), and any number of processes may do
+    /// batches of 250 records, with a pause after each for as long as it took (20 to 100 ms), and any number of processes may do
     /// it at once. Where `refuse_late` is longer than `ttl`, the stored answer goes when `ttl` is over and the rest of the record later.
     /// Nothing that runs or is in doubt is ever removed. What a client is told does not depend on it.
     ///
