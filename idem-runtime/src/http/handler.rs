@@ -65,8 +65,7 @@ enum Prepared {
 }
 
 /// Runs the handler's body, or answers in its place.
-///
-/// (No `async fn`: that keeps room for its arguments beside the block that has them, in every request whose body runs.)
+// No `async fn`: that keeps room for its arguments beside the block that has them, in every request whose body runs.
 pub fn handle(
     operation: &'static Operation,
     incoming: Incoming,
@@ -110,7 +109,8 @@ async fn unordered(runtime: &Runtime, call: &Call, head: Parts, error: Error) ->
 }
 
 /// The typed part of the request was refused. Nothing is claimed; but a key that is already answered is answered
-/// again, since a deploy that tightens a type must not turn a due replay into a refusal. (No `async fn`, as [`handle`].)
+/// again, since a deploy that tightens a type must not turn a due replay into a refusal.
+// No `async fn`, as `handle`.
 pub fn rejected(
     operation: &'static Operation,
     incoming: Incoming,

@@ -31,7 +31,7 @@ macro_rules! asked {
     };
 }
 
-/// In the order of the primary key, so a page stops where it is full.
+/// In the order of the index of `kid`, so a page stops where it is full.
 const LIST: &str = concat!(
     "select k.kid, ",
     columns!(),

@@ -8,6 +8,14 @@ use crate::{
     store::{Claim, Claimed, Finish, Finished, Outcome, Store, StoreError, StoreErrorKind, sqlite::error::failed},
 };
 
+/// With a table of the program's own beside the records.
+async fn with_other() -> (Place, SqliteStore) {
+    let place = Place::new();
+    let store = place.migrated().await;
+    place.execute("create table other (n integer primary key)").await;
+    (place, store)
+}
+
 async fn insert(store: &SqliteStore, n: i64) -> Result<(), StoreError> {
     let into = |n: i64| sqlx::query("insert into other values (?1)").bind(n);
     store.write(n, move |n, tx| Box::pin(into(*n).execute(tx).map(|done| done.map(drop).map_err(failed)))).await
@@ -23,9 +31,7 @@ fn commits(place: &Place) -> usize {
 
 #[tokio::test]
 async fn what_waits_for_the_writer_shares_a_commit() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let owner = claim("a");
     own(&store, &owner).await;
     let end = [Finish { record: owner.record, attempt: owner.attempt, outcome: Outcome::Done(reply("x")) }];
@@ -47,9 +53,7 @@ async fn what_waits_for_the_writer_shares_a_commit() {
 
 #[tokio::test]
 async fn whoever_fails_in_a_shared_transaction_fails_alone() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let writer = store.writer.acquire().await.unwrap();
     let (one, again, two, ()) =
         tokio::join!(insert(&store, 1), insert(&store, 1), insert(&store, 2), async { drop(writer) });
@@ -61,9 +65,7 @@ async fn whoever_fails_in_a_shared_transaction_fails_alone() {
 
 #[tokio::test]
 async fn whoever_panics_in_a_shared_transaction_panics_alone() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let writer = store.writer.acquire().await.unwrap();
     let panics = store.write((), |(), _| -> BoxFuture<'_, Result<(), StoreError>> { panic!("as a test of it wants") });
     let (one, panicked, two, ()) = tokio::join!(insert(&store, 1), panics, insert(&store, 2), async { drop(writer) });
@@ -76,9 +78,7 @@ async fn whoever_panics_in_a_shared_transaction_panics_alone() {
 /// As a full disk does.
 #[tokio::test]
 async fn where_sqlite_has_ended_the_transaction_all_are_told_and_the_next_goes_on() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let writer = store.writer.acquire().await.unwrap();
     let ends = store.write((), |(), tx| {
         Box::pin(async move {
@@ -97,9 +97,7 @@ async fn where_sqlite_has_ended_the_transaction_all_are_told_and_the_next_goes_o
 
 #[tokio::test]
 async fn what_a_runtime_left_behind_keeps_nobody() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let writer = store.writer.acquire().await.unwrap();
     let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     for n in 0..20 {
@@ -116,9 +114,7 @@ async fn what_a_runtime_left_behind_keeps_nobody() {
 
 #[tokio::test]
 async fn what_waited_for_the_writer_in_vain_is_not_done_later() {
-    let place = Place::new();
-    let store = place.migrated().await;
-    place.execute("create table other (n integer primary key)").await;
+    let (place, store) = with_other().await;
     let writer = store.writer.acquire().await.unwrap();
     tokio::time::pause(); // the wait for the connection is all that there is to wait for
     assert_eq!(insert(&store, 1).await.unwrap_err().kind, StoreErrorKind::Unavailable);
